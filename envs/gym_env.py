@@ -1,0 +1,79 @@
+"""The Gymnasium face of a kernel: the same compiled physics, one Python call per step."""
+
+from importlib import import_module
+
+import gymnasium
+import numpy as np
+
+from .kernel import Kernel
+
+
+class KernelEnv(gymnasium.Env):
+    """Steps a `Kernel`. The whole state is `env.unwrapped.state`: read it to save, assign to restore."""
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, kernel: Kernel, render_mode: str | None = None):
+        if render_mode is not None:
+            raise ValueError(f"render_mode must be None, got {render_mode!r}: nothing is rendered here")
+        self.kernel = kernel
+        self.render_mode = render_mode
+        self.observation_space = gymnasium.spaces.Box(
+            kernel.observation_low, kernel.observation_high, dtype=np.float64
+        )
+        self.action_space = gymnasium.spaces.Box(kernel.action_low, kernel.action_high, dtype=np.float64)
+        self._state = np.zeros(kernel.state_size)
+        self._num_steps = 0
+
+    @property
+    def state(self) -> np.ndarray:
+        """Copy of everything the future depends on, with the step count at the end."""
+        return np.append(self._state, self._num_steps)
+
+    @state.setter
+    def state(self, saved: np.ndarray) -> None:
+        if np.shape(saved) != (self.kernel.state_size + 1,):
+            raise ValueError(
+                f"state must have {self.kernel.state_size + 1} numbers, got shape {np.shape(saved)}; "
+                "assign what `env.unwrapped.state` returned"
+            )
+        self._state = np.array(saved[:-1], dtype=np.float64)
+        self._num_steps = int(saved[-1])
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None):
+        """Start anew. `options={"start": u}` places the start at the point u of the unit cube."""
+        super().reset(seed=seed)
+        start = self.np_random.random(self.kernel.start_size)
+        if options and "start" in options:
+            start = _unit_point(options["start"], self.kernel.start_size)
+        self.kernel.reset(self.kernel.params, start, self._state)
+        self._num_steps = 0
+        return self._observe(), {}
+
+    def step(self, action):
+        executed = np.array(action, dtype=np.float64).reshape(self.kernel.action_size)
+        reward, terminated = self.kernel.step(self.kernel.params, self._state, executed)
+        self._num_steps += 1
+        truncated = self._num_steps >= self.kernel.horizon
+        info = {}
+        if (terminated or truncated) and self.kernel.measure is not None:
+            info = self.kernel.measure(self.kernel.params, self._state)
+        return self._observe(), float(reward), bool(terminated), truncated, info
+
+    def _observe(self) -> np.ndarray:
+        observation = np.empty(self.kernel.observation_size)
+        self.kernel.observe(self.kernel.params, self._state, observation)
+        return observation
+
+
+def make(kernel: str, render_mode: str | None = None, **options) -> KernelEnv:
+    """Entry point of every id: `kernel` is "module:function", called with the user's options."""
+    module, function = kernel.split(":")
+    return KernelEnv(getattr(import_module(module), function)(**options), render_mode)
+
+
+def _unit_point(start, size: int) -> np.ndarray:
+    point = np.asarray(start, dtype=np.float64)
+    if point.shape != (size,) or not np.all((point >= 0) & (point <= 1)):
+        raise ValueError(f"start must be {size} numbers between 0 and 1, got {start!r}")
+    return point

@@ -1,0 +1,363 @@
+"""Truly Deterministic Policy Optimization: Algorithms 1 (basic variant) to 4 of arXiv 2205.15379.
+
+Differences from the paper
+  1. Branches restart from the saved state of their main trajectory; no prefix is simulated twice.
+  2. Branch times and starts are stratified by default; both remain unbiased. Several branches share
+     one main trajectory.
+  3. Differences may be two-sided (antithetic), and a perturbation may be held for several steps.
+  4. The gradient is that of the payoff, the per-step discounted average eta (1 - gamma) / (1 - gamma^T),
+     so that C, delta_max and sigma keep their meaning whatever the horizon.
+  5. Damping helps the solver but is left out of the trust region. delta_max may decay.
+  6. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
+     the action vector; the surrogate is g'd - C/2 d'Hd.
+
+Glossary (N trajectories, K branches each, D held steps, T horizon, O observation, A action, P parameters)
+  theta       policy parameters                                  [P]
+  times       t_k, first perturbed step                          [N, K]
+  offsets     perturbation of the policy's action                [N, K, D, A]
+  deltas      a' - a as executed, over the held steps            [N, K, D, A]
+  advantages  A(s_t, a') = Q(s_t, a') - V(s_t)                   [N, K]
+  weights     gamma^t / nu(t), scaled to mean 1                  [N, K]
+  g           gradient of the payoff                             [P]
+  H v         Hessian of E[W^2] + C1/C2 E[L_G2], times v         [P]
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..common import cg, mlp
+from ..common.checks import require_finite, require_memory
+from ..common.comm import Comm
+from ..common.seeding import generator, stratified
+from ..config import Settings, option
+
+ROWS_PER_BLOCK = 48  # about this many rows are summed in one block; fixes the order of every sum
+
+
+@dataclass(frozen=True)
+class Config(Settings):
+    num_trajectories: int = option(48, "main trajectories per update, over all ranks (paper: 48 or 72)", low=1, high=10**6)
+    num_branches: int = option(4, "branches per main trajectory; ignored if branch_times=all", low=1, high=10**6)
+    gamma: float = option(0.99, "discount per step; 1 averages over the horizon (paper, leg: 0.99975)", above=0, high=1)
+    hidden_sizes: tuple[int, ...] = option((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096)
+    output_gain: float = option(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
+
+    branch_times: str = option("geometric", "law nu of the branch times; all: every step and coordinate (Theorem 4.1)", choices=("geometric", "uniform", "all"))
+    is_stratified: bool = option(True, "systematic instead of independent branch times and starts")
+    directions: str = option("coordinate", "perturb one action coordinate per branch, or all at once", choices=("coordinate", "gaussian"))
+    is_two_sided: bool = option(True, "antithetic pairs: each branch is rolled out with +delta and -delta")
+    held_steps: int = option(1, "steps for which a perturbation is held (paper: 1; authors' advanced run: 10)", low=1, high=10**6)
+
+    reward_scale: float = option(5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", above=0, high=1e12)
+    action_scale: float = option(5.0, "beta of the paper's recipe: size of the actions", above=0, high=1e12)
+    exploration_std: float | None = option(None, "sigma of the perturbations; none: beta / 60", above=0, high=1e12)
+    c2: float | None = option(None, "penalty on E[W^2]; 0 always steps to the trust region; none: 3600 alpha / beta^2", low=0, high=1e18)
+    c1_over_c2: float = option(1.0, "penalty on the policy's sensitivity relative to c2 (paper: 1, authors' advanced run: 0)", low=0, high=1e12)
+    delta_max: float | None = option(None, "trust region: largest r.m.s. change of the action per update; none: beta / 600", above=0, high=1e12)
+    delta_decay_steps: float | None = option(None, "timesteps after which delta_max has halved: delta_max / (1 + steps / this); none: constant", above=0, high=1e18)
+
+    cg_iterations: int = option(10, "conjugate gradient iterations at most (authors' code: 11)", low=1, high=10**4)
+    cg_tolerance: float = option(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
+    cg_damping: float = option(1e-2, "multiple of the identity added to H in the solver (authors' default: 0.01)", low=0, high=1e12)
+
+    def __post_init__(self):
+        super().__post_init__()
+        alpha, beta = self.reward_scale, self.action_scale
+        recipe = {"exploration_std": beta / 60, "c2": 3600 * alpha / beta**2, "delta_max": beta / 600}
+        for name, value in recipe.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+
+
+# Algorithm 2: the DeVine estimator. A plan is what it draws, vines are what it rolls out.
+
+
+class Plan(NamedTuple):
+    """Everything random in one update, for all trajectories."""
+
+    starts: np.ndarray  # [N, U]
+    times: np.ndarray  # [N, K], ascending
+    directions: np.ndarray  # [N, K, A]
+    weights: np.ndarray  # [N, K]
+
+    def share(self, rows: slice) -> "Plan":
+        return Plan(*(array[rows] for array in self))
+
+
+def discounts(gamma: float, num_steps: int) -> np.ndarray:
+    """gamma^t, scaled to sum to one: the visitation of time t, and the payoff's weight of reward t."""
+    powers = gamma ** np.arange(num_steps)
+    return powers / powers.sum()
+
+
+def draw_plan(config: Config, rng: np.random.Generator, *, horizon: int, start_size: int, action_size: int) -> Plan:
+    N, A = config.num_trajectories, action_size
+    starts = stratified(rng, N, start_size) if config.is_stratified else rng.random((N, start_size))
+    visitation = discounts(config.gamma, horizon - config.held_steps + 1)  # [legal times]
+    if config.branch_times == "all":
+        num_times = len(visitation)
+        times = np.broadcast_to(np.repeat(np.arange(num_times), A), (N, num_times * A))
+        nu = np.full(num_times, 1 / num_times)
+        coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), times.shape)
+    else:
+        nu = visitation if config.branch_times == "geometric" else np.full(len(visitation), 1 / len(visitation))
+        times = draw_times(config, rng, nu)
+        coordinates = (np.arange(N)[:, None] + np.arange(times.shape[1]) + rng.integers(A)) % A
+        coordinates = rng.permuted(coordinates, axis=0) if A > 1 else coordinates
+    if config.directions == "gaussian":
+        directions = config.exploration_std * rng.standard_normal((*times.shape, A))
+    else:
+        directions = config.exploration_std * np.eye(A)[coordinates]
+    return Plan(starts, times, directions, visitation[times] / nu[times])
+
+
+def draw_times(config: Config, rng: np.random.Generator, nu: np.ndarray) -> np.ndarray:
+    """Branch times [N, K] with law nu: independent, or K equally spaced quantiles per trajectory with
+    offsets that are themselves equally spaced over the trajectories."""
+    N, K = config.num_trajectories, config.num_branches
+    if config.is_stratified:
+        trajectory_offsets = (rng.permutation(N) + rng.random()) / N
+        quantiles = (np.arange(K) + trajectory_offsets[:, None]) / K
+    else:
+        quantiles = rng.random((N, K))
+    times = np.searchsorted(np.cumsum(nu), quantiles, side="right")
+    return np.sort(np.minimum(times, len(nu) - 1), axis=1)
+
+
+class Vines(NamedTuple):
+    """Main trajectories and what their branches gained."""
+
+    observations: np.ndarray  # [N, K, D, O] of the main trajectory over the held steps
+    deltas: np.ndarray  # [N, K, D, A]
+    advantages: np.ndarray  # [N, K]
+    returns: np.ndarray  # [N] undiscounted
+    discounted_returns: np.ndarray  # [N]
+    num_steps: np.ndarray  # [N] simulated, branches included
+
+
+def roll_vines(config: Config, roller, theta: np.ndarray, plan: Plan) -> Vines:
+    N, K = plan.times.shape
+    D, T = config.held_steps, roller.horizon
+    main = roller.rollouts(theta, roller.start_states(plan.starts), save_steps=plan.times)
+
+    states = main.saved_states.reshape(N * K, -1)
+    offsets = np.repeat(plan.directions.reshape(N * K, 1, -1), D, axis=1)  # [N K, D, A]
+    remaining = (T - plan.times).reshape(N * K)
+    plus = roller.rollouts(theta, states, num_steps=remaining, offsets=offsets, num_recorded=D)
+    num_steps = main.lengths + plus.lengths.reshape(N, K).sum(axis=1)
+
+    n = np.arange(N)[:, None, None]
+    window = plan.times[:, :, None] + np.arange(D)  # [N, K, D]
+    if config.is_two_sided:
+        minus = roller.rollouts(theta, states, num_steps=remaining, offsets=-offsets, num_recorded=D)
+        num_steps += minus.lengths.reshape(N, K).sum(axis=1)
+        advantages = (plus.returns - minus.returns).reshape(N, K) / 2
+        deltas = (plus.actions - minus.actions).reshape(N, K, D, -1) / 2
+    else:
+        advantages = plus.returns.reshape(N, K) - values_at(main.rewards, plan.times, config.gamma)
+        deltas = plus.actions.reshape(N, K, D, -1) - main.actions[n, window]
+    return Vines(
+        main.observations[n, window], deltas, advantages, main.rewards.sum(axis=1), main.returns, num_steps
+    )
+
+
+def values_at(rewards: np.ndarray, times: np.ndarray, gamma: float) -> np.ndarray:
+    """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each main trajectory at its branch times. [N, K]"""
+    values = np.zeros_like(rewards)
+    running = np.zeros(len(rewards))
+    for t in reversed(range(rewards.shape[1])):
+        running = rewards[:, t] + gamma * running
+        values[:, t] = running
+    return np.take_along_axis(values, times, axis=1)
+
+
+def action_gradients(vines: Vines, weights: np.ndarray) -> np.ndarray:
+    """Each row's share of the payoff's gradient with respect to the action, [N, K, D, A].
+
+    Algorithm 2's estimator, averaged over branches and over held steps: chained with the policy's
+    Jacobians and summed it is g. A perturbation that the limits of the action undid says nothing.
+    """
+    num_branches, D, A = weights.size, *vines.deltas.shape[2:]
+    squared = np.sum(vines.deltas**2, axis=(2, 3))  # [N, K]
+    slopes = np.divide(vines.advantages, squared, out=np.zeros_like(squared), where=squared > 0)
+    scale = A * weights * slopes / (num_branches * D)  # [N, K]
+    return scale[:, :, None, None] * vines.deltas
+
+
+# Algorithm 1: gradient, surrogate, step.
+
+
+class Blocks:
+    """Rows of all trajectories, cut into blocks of whole trajectories that the ranks share."""
+
+    def __init__(self, config: Config, roller, comm: Comm):
+        from ..common.policy import PolicyDerivatives
+
+        N, D = config.num_trajectories, config.held_steps
+        K = num_branches(config, roller.horizon, roller.layer_sizes[-1])
+        per_block = min(N, max(1, ROWS_PER_BLOCK // (K * D)))  # trajectories
+        self.num_blocks = -(-N // per_block)
+        self.num_rows = N * K * D
+        self._rows_per_block = per_block * K * D
+        self._comm = comm
+        self._mine = comm.share(self.num_blocks)
+        self.share = np.array([self._mine.start, self._mine.stop], dtype=np.int32)
+        self.derivatives = PolicyDerivatives(roller.layer_sizes, self.num_blocks, self._rows_per_block)
+
+    def cut(self, rows: np.ndarray) -> np.ndarray:
+        """Rows [N, K, D, ...] as blocks [B, R, ...]; the last block is filled up with zeros."""
+        rest = rows.shape[3:]
+        padded = np.zeros((self.num_blocks * self._rows_per_block, *rest))
+        padded[: self.num_rows] = rows.reshape(self.num_rows, *rest)
+        return padded.reshape(self.num_blocks, self._rows_per_block, *rest)
+
+    def total(self, block_sums) -> np.ndarray:
+        """Sum over all ranks' blocks, in the order of the blocks."""
+        return self._comm.sum(block_sums.numpy()[self._mine], self.num_blocks)
+
+
+def surrogate_hessian(blocks: Blocks, theta: np.ndarray, observations: np.ndarray, weights: np.ndarray, c1_over_c2: float):
+    """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks."""
+    import tensorflow as tf
+
+    derivatives, share = blocks.derivatives, tf.constant(blocks.share)
+    theta, observations, weights = (tf.constant(array) for array in (theta, observations, 2 * weights))
+
+    def product(vector: np.ndarray) -> np.ndarray:
+        sums = derivatives.wasserstein_product(share, theta, vector, observations, weights)
+        if c1_over_c2 > 0:
+            sums += c1_over_c2 * derivatives.sensitivity_product(share, theta, vector, observations, weights)
+        return blocks.total(sums)
+
+    return product
+
+
+class Step(NamedTuple):
+    delta_theta: np.ndarray  # [P]
+    gradient_norm: float
+    cg_residual: float  # relative
+    cg_iterations: int
+    step_w: float  # sqrt(1/2 d'Hd): r.m.s. change of the action, with the sensitivity's part
+    is_bound: bool  # whether the trust region limited the step
+    predicted_gain: float  # g'd - C/2 d'Hd
+
+
+def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
+    """The surrogate's maximum along H^-1 g inside the trust region 1/2 d'Hd <= delta_max^2."""
+    damping = config.cg_damping
+    x, residual, num_iterations = cg.solve(
+        lambda v: product(v) + damping * v, g, max_iterations=config.cg_iterations, tolerance=config.cg_tolerance
+    )
+    xHx = max(x @ (g - residual - damping * x), 0.0)
+    norm = np.linalg.norm(g)
+    unbound = 1 / config.c2 if config.c2 > 0 else np.inf
+    to_boundary = delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
+    step_size = min(unbound, to_boundary)
+    step_size = step_size if np.isfinite(step_size) else 0.0
+    return Step(
+        delta_theta=step_size * x,
+        gradient_norm=norm,
+        cg_residual=np.linalg.norm(residual) / norm if norm > 0 else 0.0,
+        cg_iterations=num_iterations,
+        step_w=step_size * np.sqrt(xHx / 2),
+        is_bound=to_boundary < unbound,
+        predicted_gain=step_size * (g @ x) - config.c2 / 2 * step_size**2 * xHx,
+    )
+
+
+def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
+    """Every rank's vines, in trajectory order, on every rank, in one message."""
+    shapes = [array.shape[1:] for array in vines]
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(vines, sizes)], axis=1, dtype=np.float64)
+    everyone = np.split(comm.gather(packed, num_trajectories), np.cumsum(sizes)[:-1], axis=1)
+    return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
+
+
+def update(config: Config, theta: np.ndarray, vines: Vines, weights: np.ndarray, blocks: Blocks, delta_max: float) -> Step:
+    """One step of Algorithm 1 from the vines [N, ...] of all ranks."""
+    D = config.held_steps
+    observations = blocks.cut(vines.observations)
+    cotangents = blocks.cut(action_gradients(vines, weights))
+    row_weights = blocks.cut(np.repeat(weights[:, :, None], D, axis=2) / blocks.num_rows)
+    g = blocks.total(blocks.derivatives.gradient(blocks.share, theta, observations, cotangents))
+    product = surrogate_hessian(blocks, theta, observations, row_weights, config.c1_over_c2)
+    return best_step(config, g, product, delta_max)
+
+
+def check(config: Config, kernel, num_ranks: int) -> None:
+    """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
+    N, D = config.num_trajectories, config.held_steps
+    if num_ranks > N:
+        raise ValueError(
+            f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
+            f"pass --num_trajectories {num_ranks} or run on {N} ranks"
+        )
+    if D > kernel.horizon:
+        raise ValueError(f"held_steps must be at most the horizon ({kernel.horizon}), got {D}")
+    O, A = kernel.observation_size, kernel.action_size
+    K = num_branches(config, kernel.horizon, A)
+    P = mlp.num_parameters((O, *config.hidden_sizes, A))
+    main = N / num_ranks * (kernel.horizon * (O + A + 2) + 2 * K * kernel.state_size)
+    rows = 4 * N * K * D * (O + 2 * A + 4) + N * K * D / ROWS_PER_BLOCK * P + 20 * P
+    require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
+
+
+def num_branches(config: Config, horizon: int, action_size: int) -> int:
+    """K: branches per trajectory, which branch_times=all makes as many as there are steps and coordinates."""
+    return (horizon - config.held_steps + 1) * action_size if config.branch_times == "all" else config.num_branches
+
+
+class Learner:
+    """Algorithm 1, one iteration at a time. `state` is all that a checkpoint must hold."""
+
+    def __init__(self, config: Config, roller, comm: Comm, seed: int):
+        self.config = config
+        self._roller = roller
+        self._comm = comm
+        self._seed = seed
+        self._blocks = Blocks(config, roller, comm)
+        self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {"theta": self.theta}
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        self.theta = state["theta"]
+
+    def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
+        """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
+        config, roller, comm = self.config, self._roller, self._comm
+        plan = draw_plan(
+            config,
+            generator(self._seed, "plan", iteration),
+            horizon=roller.horizon,
+            start_size=roller.start_size,
+            action_size=roller.layer_sizes[-1],
+        )
+        mine = plan.share(comm.share(config.num_trajectories))
+        vines = gather_vines(roll_vines(config, roller, self.theta, mine), config.num_trajectories, comm)
+        require_finite("return", vines.returns)
+        require_finite("advantage", vines.advantages)
+
+        delta_max = config.delta_max / (1 + total_timesteps / (config.delta_decay_steps or np.inf))
+        step = update(config, self.theta, vines, plan.weights, self._blocks, delta_max)
+        require_finite("parameter", self.theta + step.delta_theta)
+        self.theta = self.theta + step.delta_theta
+        return {
+            "num_timesteps": int(vines.num_steps.sum()),
+            "num_episodes": config.num_trajectories,
+            "return_mean": vines.returns.mean(),
+            "discounted_return_mean": vines.discounted_returns.mean(),
+            "payoff": vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0],
+            "gradient_norm": step.gradient_norm,
+            "cg_residual": step.cg_residual,
+            "cg_iterations": step.cg_iterations,
+            "step_w": step.step_w,
+            "delta_max": delta_max,
+            "is_trust_region_bound": int(step.is_bound),
+            "predicted_gain": step.predicted_gain,
+            "exploration_std": config.exploration_std,
+        }

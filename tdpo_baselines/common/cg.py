@@ -1,0 +1,36 @@
+"""Conjugate gradient for a symmetric positive definite operator given by its products."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Solution(NamedTuple):
+    x: np.ndarray  # [P]
+    residual: np.ndarray  # [P] b - A x
+    num_iterations: int
+
+
+def solve(
+    product: Callable[[np.ndarray], np.ndarray], b: np.ndarray, *, max_iterations: int, tolerance: float
+) -> Solution:
+    """Solve A x = b from x = 0 until |b - A x| <= tolerance |b|, or the iterations are used up."""
+    x = np.zeros_like(b)
+    residual = b.copy()
+    direction = b.copy()
+    residual_squared = residual @ residual
+    stop_at = tolerance**2 * residual_squared
+    iteration = 0
+    while iteration < max_iterations and residual_squared > stop_at:
+        image = product(direction)
+        curvature = direction @ image
+        if not curvature > 0:  # round-off, or NaN: what was solved so far stands
+            break
+        step = residual_squared / curvature
+        x += step * direction
+        residual -= step * image
+        previous, residual_squared = residual_squared, residual @ residual
+        direction = residual + (residual_squared / previous) * direction
+        iteration += 1
+    return Solution(x, residual, iteration)

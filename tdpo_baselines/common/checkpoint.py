@@ -1,0 +1,88 @@
+"""TensorFlow checkpoints of named arrays and texts, each in a folder of its own.
+
+A checkpoint appears under its name only when it is complete, so a kill at any moment leaves the ones
+before it. TensorFlow stores a checksum with every array; one that does not fit is skipped on loading.
+Nothing is ever unpickled.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+_PREFIX = "iteration-"
+_FILES = "state"
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # how TensorFlow calls the value of a variable
+
+
+def save(folder: Path, iteration: int, state: dict[str, np.ndarray | str], *, keep: int) -> None:
+    """Write `state` as folder/iteration-N and remove all but the newest `keep`."""
+    target = folder / f"{_PREFIX}{iteration:09d}"
+    partial = folder / f".partial-{os.getpid()}"
+    try:
+        remove_partial(folder)
+        partial.mkdir(parents=True)
+        variables = {name: tf.Variable(value, trainable=False) for name, value in state.items()}
+        tf.train.Checkpoint(**variables).write(str(partial / _FILES))
+        _sync(partial)
+        if target.exists():
+            shutil.rmtree(target)
+        partial.rename(target)
+        for old in _newest_first(folder)[keep:]:
+            shutil.rmtree(old)
+    except (OSError, tf.errors.OpError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise OSError(f"cannot write checkpoint {target}: {_reason(error)}; the ones before it are intact") from error
+
+
+def load(path: Path) -> dict[str, np.ndarray | str]:
+    """Everything in one checkpoint; OSError if it is torn, corrupt or no checkpoint."""
+    try:
+        reader = tf.train.load_checkpoint(str(path / _FILES))
+        names = [key.removesuffix(_SUFFIX) for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)]
+        return {name: _value(reader.get_tensor(name + _SUFFIX)) for name in names}
+    except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
+        raise OSError(f"{path} is torn or corrupt ({_reason(error)})") from error
+
+
+def load_newest(folder: Path) -> dict[str, np.ndarray | str] | None:
+    """The newest checkpoint that can be read, with a warning for each that cannot; None if there is none."""
+    for path in _newest_first(folder):
+        try:
+            return load(path)
+        except OSError as error:
+            print(f"warning: {error}; trying the one before it", file=sys.stderr)
+    return None
+
+
+def is_checkpoint(path: Path) -> bool:
+    return (path / f"{_FILES}.index").is_file()
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what a killed writer left."""
+    for partial in folder.glob(".partial-*"):
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted((path for path in folder.glob(f"{_PREFIX}*") if path.is_dir()), reverse=True)
+
+
+def _value(tensor) -> np.ndarray | str:
+    return tensor.decode() if isinstance(tensor, bytes) else np.asarray(tensor)
+
+
+def _sync(folder: Path) -> None:
+    for path in [*folder.iterdir(), folder]:
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
+    return str(text).splitlines()[0]

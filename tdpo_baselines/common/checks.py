@@ -1,0 +1,21 @@
+"""Refusals that every algorithm shares."""
+
+import os
+
+import numpy as np
+
+
+def require_finite(name: str, values: np.ndarray) -> None:
+    """FloatingPointError naming the first bad entry: its index is [trajectory, ...] or [parameter]."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise FloatingPointError(f"{name} {np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
+
+
+def require_memory(cause: str, num_bytes: float) -> None:
+    """ValueError if a rank would need more memory than half of what the machine has."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if num_bytes > total / 2:
+        raise ValueError(
+            f"{cause} need about {num_bytes / 1e9:.3g} GB per rank, this machine has {total / 1e9:.3g} GB; make them smaller"
+        )

@@ -1,0 +1,135 @@
+"""All of MPI, behind one small object with a serial twin.
+
+Work is counted in items (trajectories, blocks); a rank takes a contiguous share of them. Results are
+gathered in item order and summed by everyone in that order, because a floating-point allreduce would
+give sums that depend on the number of ranks.
+"""
+
+import hashlib
+import os
+import sys
+import traceback
+
+import numpy as np
+
+_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
+
+
+def launched_rank() -> int:
+    """This process's rank as its launcher set it, 0 without one. Needs no MPI."""
+    return int(next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), 0))
+
+
+def launched_size() -> int:
+    return int(next((os.environ[name] for name in _SIZE_VARIABLES if name in os.environ), 1))
+
+
+class Comm:
+    """One process alone: every collective is the identity."""
+
+    rank = 0
+    size = 1
+
+    def share(self, num_items: int) -> slice:
+        """The contiguous items of this rank."""
+        return slice(num_items * self.rank // self.size, num_items * (self.rank + 1) // self.size)
+
+    def gather(self, mine: np.ndarray, num_items: int) -> np.ndarray:
+        """All items [num_items, ...] on every rank, from each rank's share."""
+        return mine
+
+    def sum(self, mine: np.ndarray, num_items: int) -> np.ndarray:
+        """Sum over all items, in item order: the same to the bit on any number of ranks."""
+        items = self.gather(mine, num_items)
+        total = items[0].copy()
+        for item in items[1:]:
+            total += item
+        return total
+
+    def broadcast(self, value):
+        """Rank 0's value on every rank."""
+        return value
+
+    def root_first(self, function):
+        """function() on every rank, on rank 0 before the others: it compiles, they find the result."""
+        result = function() if self.rank == 0 else None
+        self.broadcast(None)
+        return result if self.rank == 0 else function()
+
+    def on_root(self, function):
+        """function() by rank 0 alone: its result, or what a user must mend, on every rank."""
+        answer = None
+        if self.rank == 0:
+            try:
+                answer = function()
+            except (ValueError, OSError) as error:
+                answer = error
+        answer = self.broadcast(answer)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def abort(self) -> None:
+        sys.exit(1)
+
+    def check_equal(self, name: str, array: np.ndarray) -> None:
+        """Raise, on every rank, naming the first rank whose array differs from rank 0's."""
+        digest = np.frombuffer(hashlib.sha256(array.tobytes()).digest(), dtype=np.uint8)
+        digests = self.gather(digest[None], self.size)  # [ranks, 32]
+        different = np.flatnonzero((digests != digests[0]).any(axis=1))
+        if len(different):
+            raise RuntimeError(
+                f"{name} of rank {different[0]} differ from rank 0's; "
+                "its memory or its software differs: resume from the last checkpoint with --resume"
+            )
+
+
+class MPIComm(Comm):
+    """The ranks started by mpirun."""
+
+    def __init__(self):
+        from mpi4py import MPI
+
+        self._world = MPI.COMM_WORLD
+        self.rank = self._world.rank
+        self.size = self._world.size
+
+    def gather(self, mine, num_items):
+        mine = np.ascontiguousarray(mine)
+        item_shape = mine.shape[1:]
+        item_size = int(np.prod(item_shape, dtype=np.int64))
+        bounds = num_items * np.arange(self.size + 1) // self.size
+        everyone = np.empty((num_items, *item_shape), dtype=mine.dtype)
+        self._world.Allgatherv(mine, [everyone, (np.diff(bounds) * item_size, bounds[:-1] * item_size)])
+        return everyone
+
+    def broadcast(self, value):
+        return self._world.bcast(value)
+
+    def abort(self):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._world.Abort(1)
+
+
+def connect() -> Comm:
+    """The MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
+    if launched_size() == 1:
+        return Comm()
+    if int(os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", 1)) > (os.cpu_count() or 1):
+        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
+    try:
+        return MPIComm()
+    except ImportError as error:
+        raise ValueError(
+            f"started as one of {launched_size()} ranks but mpi4py cannot be loaded ({error}); "
+            'install it with pip install "tdpo_baselines[mpi]", or run without mpirun'
+        ) from error
+
+
+def print_rank_traceback(comm: Comm) -> None:
+    """The current exception's traceback with the rank before every line."""
+    prefix = f"[rank {comm.rank}] "
+    text = "".join(prefix + line + "\n" for line in traceback.format_exc().splitlines())
+    sys.stderr.write(text)

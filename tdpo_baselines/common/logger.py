@@ -1,0 +1,87 @@
+"""progress.csv and the console: what a run says while it goes on."""
+
+import csv
+import os
+import time
+from pathlib import Path
+
+
+class ProgressCSV:
+    """One row per iteration, flushed as it is written; the first row fixes the columns."""
+
+    def __init__(self, path: Path, *, last_iteration: int):
+        """Continue after `last_iteration`; later rows and a torn last line are dropped."""
+        self._path = path
+        self._columns: list[str] = []
+        kept = self._kept_lines(last_iteration)
+        partial = path.with_suffix(".partial")
+        partial.write_text("".join(kept))
+        os.replace(partial, path)
+        self._file = open(path, "a")
+
+    def _kept_lines(self, last_iteration: int) -> list[str]:
+        if last_iteration == 0 or not self._path.exists():
+            return []
+        header, *rows = self._path.read_text().splitlines(keepends=True) or [""]
+        self._columns = next(csv.reader([header]), [])
+        kept = [row for row in rows if row.endswith("\n") and int(row.split(",", 1)[0]) <= last_iteration]
+        if len(kept) != last_iteration:
+            raise ValueError(
+                f"{self._path} has {len(kept)} of the {last_iteration} rows before the checkpoint; "
+                "restore the file, or start anew in another --log_dir"
+            )
+        return [header, *kept]
+
+    def write(self, row: dict) -> None:
+        lines = ""
+        if not self._columns:
+            self._columns = list(row)
+            lines = ",".join(self._columns) + "\n"
+        lines += ",".join(_text(row[column]) for column in self._columns) + "\n"
+        try:
+            self._file.write(lines)
+            self._file.flush()
+        except OSError as error:
+            raise OSError(
+                f"cannot write {self._path}: {error.strerror}; make room and continue with --resume"
+            ) from error
+
+
+class Console:
+    """A table on rank 0: a line now and then, with the time left."""
+
+    SECONDS_BETWEEN_LINES = 3.0
+    LINES_BETWEEN_HEADERS = 25
+
+    def __init__(self, is_quiet: bool):
+        self._is_quiet = is_quiet
+        self._next_line = 0.0
+        self._num_lines = 0
+
+    def say(self, text: str) -> None:
+        if not self._is_quiet:
+            print(text, flush=True)
+
+    def show(self, row: dict, *, fraction_done: float, seconds_left: float, is_last: bool) -> None:
+        now = time.monotonic()
+        if now < self._next_line and not is_last:
+            return
+        self._next_line = now + self.SECONDS_BETWEEN_LINES
+        if self._num_lines % self.LINES_BETWEEN_HEADERS == 0:
+            self.say("iteration  timesteps     return     payoff   step_w  steps/s   done  time left")
+        self._num_lines += 1
+        self.say(
+            f"{row['iteration']:9d} {row['total_timesteps'] / 1e6:9.2f}M {row['return_mean']:10.4g} "
+            f"{row['payoff']:10.4g} {row.get('step_w', 0):8.2g} {row['steps_per_second']:8.3g} "
+            f"{fraction_done:6.1%}  {hours_minutes(seconds_left)}"
+        )
+
+
+def hours_minutes(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+def _text(value) -> str:
+    """Shortest text that reads back as the same number."""
+    return repr(float(value)) if isinstance(value, float) else str(int(value))

@@ -1,0 +1,249 @@
+"""Train: `python -m tdpo_baselines.run --env pendulum-nlr`, alone or under mpirun."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from . import __version__, registry
+from .budget import Budget
+from .common import comm as communication
+from .common.tensorflow_setup import load_tensorflow, prepare_environment
+from .config import nearest, parse_number, read_json
+from .run_folder import RunConfig, RunFolder
+
+EXIT_FAILED = 1
+EXIT_USER_ERROR = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises what a user must mend instead of exiting, so that one rank alone can print it."""
+
+    def error(self, message):
+        raise ValueError(message)
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog="python -m tdpo_baselines.run",
+        description="Train a policy. Under mpirun the ranks share the work; the run is the same on any number of them.",
+        add_help=False,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--help", "-h", action="store_true", help="show this, with the options of the chosen --alg and --env")
+    add("--list", action="store_true", help="show the algorithms and environments")
+    add("--alg", default="tdpo", help="algorithm (default: tdpo)")
+    add("--env", help="environment, by a name of --list")
+    add("--num_timesteps", default="5e7", help="simulated steps, over all ranks, branches included (default: 5e7)")
+    add("--num_iterations", help="stop after this many updates, if that comes first")
+    add("--num_trajectories", help="main trajectories per update, over all ranks: short for --set num_trajectories=N")
+    add("--seed", default="0", help="the same seed gives the same run on any number of ranks (default: 0)")
+    add("--log_dir", help="the run's folder (default: runs/ALG-ENV-SEED)")
+    add("--preset", help="shipped settings to start from: tuned (the default where there are any), paper, none")
+    add("--config", metavar="FILE.json", help="options from a JSON object, over the preset's")
+    add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[],
+        help="options, over all others; env.KEY=VALUE sets the environment's")  # fmt: skip
+    add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
+    add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")
+    add("--resume", action="store_true", help="continue the run in --log_dir; start it if it has not begun")
+    add("--quiet", action="store_true", help="print errors only")
+    return parser
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = make_parser()
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        known = [name for action in parser._actions for name in action.option_strings]
+        word = unknown[0].split("=")[0]
+        raise ValueError(f"unknown argument {unknown[0]!r}{nearest(word, known)}; --help lists the arguments")
+    return parsed
+
+
+def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
+    """The run that the arguments ask for, and the name of the preset it starts from."""
+    algorithm = registry.algorithm(arguments.alg)
+    if arguments.env is None:
+        raise ValueError("--env is missing; --list shows the environments")
+    registry.check_environment(arguments.env)
+    preset, values = choose_preset(arguments.alg, arguments.env, arguments.preset)
+    values |= read_json(arguments.config) if arguments.config else {}
+    values |= dict(key_value(text) for group in arguments.set for text in group)
+    if arguments.num_trajectories is not None:
+        values["num_trajectories"] = arguments.num_trajectories
+    env_options = {name.removeprefix("env."): v for name, v in values.items() if name.startswith("env.")}
+    options = {name: v for name, v in values.items() if not name.startswith("env.")}
+    config = RunConfig(
+        algorithm=arguments.alg,
+        environment=arguments.env,
+        seed=whole_number("seed", arguments.seed, low=0),
+        options=algorithm.Config.from_values(options).to_values(),
+        env_options=registry.resolve_options(arguments.env, env_options),
+    )
+    return config, preset
+
+
+def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[str, dict]:
+    available = registry.presets(algorithm, environment)
+    if name is None:
+        name = "tuned" if "tuned" in available else "none"
+    if name == "none":
+        return name, {}
+    if name not in available:
+        raise ValueError(
+            f"no preset {name!r} of {algorithm} for {environment}{nearest(name, available)}; "
+            f"there is {', '.join([*available, 'none'])}"
+        )
+    return name, dict(available[name])
+
+
+def key_value(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"--set takes KEY=VALUE, got {text!r}")
+    return key, value
+
+
+def whole_number(name: str, text: str, low: int) -> int:
+    value = parse_number(name, text, int)
+    if not low <= value <= 10**18:
+        raise ValueError(f"{name} must be at least {low} and at most 1e18, got {text}")
+    return value
+
+
+def seconds(name: str, text: str) -> float:
+    parts = text.split(":")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        raise ValueError(f"{name} must be HH:MM:SS, got {text!r}")
+    return float(int(parts[0]) * 3600 + int(parts[1]) * 60 + int(parts[2]))
+
+
+def make_budget(arguments: argparse.Namespace) -> Budget:
+    iterations, walltime = arguments.num_iterations, arguments.max_walltime
+    return Budget(
+        num_timesteps=whole_number("num_timesteps", arguments.num_timesteps, low=1),
+        num_iterations=None if iterations is None else whole_number("num_iterations", iterations, low=1),
+        checkpoint_every=whole_number("checkpoint_every", arguments.checkpoint_every, low=1),
+        max_walltime=None if walltime is None else seconds("max_walltime", walltime),
+    )
+
+
+def help_text(arguments: argparse.Namespace) -> str:
+    algorithm = registry.algorithm(arguments.alg)
+    text = make_parser().format_help()
+    values, preset = {}, "none"
+    if arguments.env is not None:
+        registry.check_environment(arguments.env)
+        preset, values = choose_preset(arguments.alg, arguments.env, arguments.preset)
+        values = {name: value for name, value in values.items() if not name.startswith("env.")}
+    config = algorithm.Config.from_values(values)
+    where = f"for {arguments.env}, preset {preset}" if arguments.env else "defaults; add --env NAME for its preset"
+    text += f"\noptions of {arguments.alg} for --set ({where}):\n{algorithm.Config.describe(config)}\n"
+    if arguments.env:
+        options = registry.environment_options(arguments.env)
+        text += f"\noptions of {arguments.env} for --set:\n"
+        text += "".join(f"  env.{name}={value}\n" for name, value in options.items())
+    return text
+
+
+def list_text() -> str:
+    lines = ["algorithms (--alg):", *(f"  {name}" for name in registry.ALGORITHMS), "environments (--env):"]
+    return "\n".join(lines + [f"  {name:16} {target}" for name, (target, _) in registry.ENVIRONMENTS.items()])
+
+
+def prepare_folder(folder: RunFolder, config: RunConfig, *, is_resumed: bool, num_ranks: int) -> None:
+    """Check and create the run folder: nothing that is there already is overwritten."""
+    folder.create()
+    if folder.has_run():
+        if not is_resumed:
+            raise ValueError(f"{folder.path} holds a run already; continue it with --resume or pass another --log_dir")
+        differences = folder.read_config().differences(config)
+        if differences:
+            raise ValueError(f"{folder.path} holds another run ({'; '.join(differences)}); pass another --log_dir")
+    made_with = {**versions(), "num_ranks": num_ranks}
+    folder.write_config(RunConfig(**{**vars(config), "made_with": made_with}))
+
+
+def versions() -> dict:
+    import platform
+    import subprocess
+    from importlib.metadata import version
+
+    found = {"tdpo_baselines": __version__, "python": platform.python_version()}
+    found |= {name: version(name) for name in ("numpy", "numba", "tensorflow", "gymnasium")}
+    here = Path(__file__).parent
+    try:
+        git = subprocess.run(["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True)
+        found["git_revision"] = git.stdout.strip() or None
+    except OSError:
+        found["git_revision"] = None
+    return found
+
+
+def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, comm: communication.Comm):
+    """Everything before the first update. What goes wrong here is for the user to mend."""
+    from .common.logger import Console
+    from .common.rollout import KernelRoller
+
+    console = Console(arguments.quiet or comm.rank > 0)
+    kernel = registry.make_kernel(config.environment, config.env_options)
+    algorithm = registry.algorithm(config.algorithm)
+    options = algorithm.Config.from_values(config.options)
+    algorithm.check(options, kernel, comm.size)
+    folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
+    comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
+    console.say(
+        f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {preset}: "
+        f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
+    )
+    load_tensorflow()
+    from .training import Training
+
+    roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
+    learner = algorithm.Learner(options, roller, comm, config.seed)
+    training = Training(learner, config, folder, comm, make_budget(arguments), console)
+    if arguments.resume:
+        training.resume()
+    return training
+
+
+def main(arguments: list[str] | None = None) -> int:
+    prepare_environment()
+    is_root = communication.launched_rank() == 0
+    comm = communication.Comm()
+    exit_code = EXIT_USER_ERROR
+    try:
+        parsed = parse(sys.argv[1:] if arguments is None else arguments)
+        if parsed.help or parsed.list:
+            if is_root:
+                print(help_text(parsed) if parsed.help else list_text())
+            return 0
+        make_budget(parsed)
+        config, preset = resolve(parsed)
+        comm = communication.connect()
+        training = set_up(parsed, config, preset, comm)
+        exit_code = EXIT_FAILED
+        return training.run()
+    except (ValueError, OSError, FloatingPointError) as error:
+        if exit_code == EXIT_FAILED and isinstance(error, ValueError):
+            return end_all(comm)
+        if is_root:
+            print(f"error: {error}", file=sys.stderr)
+        return exit_code
+    except KeyboardInterrupt:
+        os._exit(130)
+    except Exception:
+        return end_all(comm)
+
+
+def end_all(comm: communication.Comm) -> int:
+    """Our own mistake on one rank: its traceback, and the end of every rank."""
+    communication.print_rank_traceback(comm)
+    comm.abort()
+    return EXIT_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""A run is a folder: config.json, progress.csv, checkpoints/, best/. Everything else reads that folder."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from .config import read_json
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that decides a run, and what it was made with. `options` are the algorithm's, resolved."""
+
+    algorithm: str
+    environment: str
+    seed: int
+    options: dict
+    env_options: dict
+    made_with: dict = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)
+
+    @staticmethod
+    def from_json(text: str) -> "RunConfig":
+        return RunConfig(**json.loads(text))
+
+    def differences(self, other: "RunConfig") -> list[str]:
+        """What would make `other` another run: 'gamma: 0.9 here, 0.99 asked for'."""
+        mine, its = (json.loads(config.to_json()) for config in (self, other))
+        pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
+        for group, prefix in (("options", ""), ("env_options", "env.")):
+            names = dict.fromkeys([*mine[group], *its[group]])
+            pairs += [(prefix + name, mine[group].get(name), its[group].get(name)) for name in names]
+        return [f"{name}: {here} here, {there} asked for" for name, here, there in pairs if here != there]
+
+
+class RunFolder:
+    def __init__(self, path: str | Path):
+        self.path = Path(path).expanduser()
+        self.config_path = self.path / "config.json"
+        self.progress_path = self.path / "progress.csv"
+        self.checkpoints = self.path / "checkpoints"
+        self.best = self.path / "best"
+
+    def create(self) -> None:
+        """Make the folder and prove that it can be written, before any work is done."""
+        probe = self.path / ".partial-probe"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            probe.write_bytes(bytes(65536))
+            probe.unlink()
+        except OSError as error:
+            raise ValueError(
+                f"cannot write to log_dir {self.path}: {error.strerror}; pass another --log_dir or make room"
+            ) from error
+
+    def has_run(self) -> bool:
+        return self.config_path.exists() or self.progress_path.exists()
+
+    def write_config(self, config: RunConfig) -> None:
+        partial = self.config_path.with_suffix(".partial")
+        partial.write_text(config.to_json() + "\n")
+        os.replace(partial, self.config_path)
+
+    def read_config(self) -> RunConfig:
+        if not self.config_path.exists():
+            raise ValueError(f"{self.path} is not a run folder: it has no config.json")
+        values = read_json(str(self.config_path))
+        try:
+            return RunConfig(**values)
+        except TypeError as error:
+            raise ValueError(f"{self.config_path} is not a run's config: {error}") from error

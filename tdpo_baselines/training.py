@@ -1,0 +1,172 @@
+"""The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
+
+An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`
+and `theta`. All ranks run this loop in step; only rank 0 writes.
+"""
+
+import dataclasses
+import signal
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from .budget import Budget
+from .common import checkpoint
+from .common.comm import Comm
+from .common.logger import Console, ProgressCSV, hours_minutes
+from .run_folder import RunConfig, RunFolder
+
+EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
+NUM_CHECKPOINTS = 3
+ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same parameters
+
+
+@dataclass
+class Progress:
+    """Counters of the whole run, over all its sessions, and the best parameters so far."""
+
+    iteration: int = 0
+    total_timesteps: int = 0
+    episodes: int = 0
+    wall_time: float = 0.0
+    best_payoff: float = -np.inf
+    best_iteration: int = 0
+    best_theta: np.ndarray | None = None
+
+    def state(self) -> dict:
+        return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
+
+    def load_state(self, state: dict) -> None:
+        for name in vars(self):
+            if name in state:
+                setattr(self, name, state[name] if name == "best_theta" else state[name].item())
+
+
+class StopRequest:
+    """Ctrl-C, SIGTERM, SIGUSR1 ask for a stop at the next safe point; a second Ctrl-C ends at once."""
+
+    def __init__(self):
+        self.reason = ""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number, frame):
+        if self.reason and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.reason = signal.Signals(number).name
+
+
+class Training:
+    """One session of a run: from its newest checkpoint, if any, to its end or a stop."""
+
+    def __init__(self, learner, config: RunConfig, folder: RunFolder, comm: Comm, budget: Budget, console: Console):
+        self._learner = learner
+        self._config = config
+        self._folder = folder
+        self._comm = comm
+        self._budget = budget
+        self._console = console
+        self._progress = Progress()
+        self._csv: ProgressCSV | None = None
+        self._best_saved = -1
+
+    def resume(self) -> None:
+        """Load the newest readable checkpoint on rank 0 and hand it to all ranks."""
+        state = self._comm.on_root(self._load)
+        if state is None:
+            self._console.say("no checkpoint yet: starting from the beginning")
+            return
+        self._progress.load_state(state)
+        self._learner.load_state(state)
+        self._console.say(f"resumed at iteration {self._progress.iteration}")
+
+    def _load(self) -> dict | None:
+        state = checkpoint.load_newest(self._folder.checkpoints)
+        if state is None:
+            return None
+        differences = RunConfig.from_json(state.pop("config")).differences(self._config)
+        if differences:
+            raise ValueError(f"the checkpoint in {self._folder.path} is of another run ({'; '.join(differences)})")
+        return state
+
+    def is_finished(self) -> bool:
+        return self._budget.fraction_done(self._progress) >= 1.0
+
+    def run(self) -> int:
+        """Train to the end of the budget; the process's exit code."""
+        progress, comm = self._progress, self._comm
+        if self.is_finished():
+            self._console.say(f"{self._folder.path} is finished already; a larger --num_timesteps continues it")
+            return 0
+        comm.on_root(self._open_log)
+        self._began, self._before = time.monotonic(), dataclasses.replace(progress)
+        self._stop = StopRequest()
+        while not self.is_finished():
+            stats = self._iterate()
+            stop_reason = comm.on_root(lambda: self._log(stats))
+            if progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
+                comm.check_equal("parameters", self._learner.theta)
+            if progress.iteration % self._budget.checkpoint_every == 0 or self.is_finished() or stop_reason:
+                self._save()
+            if stop_reason and not self.is_finished():
+                self._console.say(f"stopped at iteration {progress.iteration} ({stop_reason}); continue with --resume")
+                return EXIT_STOPPED
+        self._console.say(
+            f"finished: {progress.iteration} iterations, {progress.total_timesteps} timesteps, "
+            f"{hours_minutes(progress.wall_time)}, best payoff {progress.best_payoff:.6g}; see {self._folder.path}"
+        )
+        return 0
+
+    def _open_log(self) -> None:
+        self._csv = ProgressCSV(self._folder.progress_path, last_iteration=self._progress.iteration)
+
+    def _iterate(self) -> dict:
+        progress, theta = self._progress, self._learner.theta
+        try:
+            stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
+        except FloatingPointError as error:
+            self._save()
+            raise FloatingPointError(
+                f"iteration {progress.iteration + 1}: {error}; the state before it is saved in "
+                f"{self._folder.checkpoints}; smaller steps or perturbations may help"
+            ) from error
+        if stats["payoff"] > progress.best_payoff:
+            progress.best_payoff, progress.best_iteration = stats["payoff"], progress.iteration
+            progress.best_theta = theta
+        progress.iteration += 1
+        progress.total_timesteps += stats.pop("num_timesteps")
+        progress.episodes += stats.pop("num_episodes")
+        progress.wall_time = self._before.wall_time + time.monotonic() - self._began
+        return stats
+
+    def _log(self, stats: dict) -> str:
+        """Write the row, show it now and then; the reason to stop, if there is one."""
+        progress, before = self._progress, self._before
+        elapsed = progress.wall_time - before.wall_time
+        counters = {name: getattr(progress, name) for name in ("iteration", "total_timesteps", "episodes")}
+        main = {name: stats.pop(name) for name in ("return_mean", "discounted_return_mean", "payoff")}
+        times = {
+            "wall_time": progress.wall_time,
+            "steps_per_second": (progress.total_timesteps - before.total_timesteps) / elapsed,
+        }
+        row = {**counters, **main, **times, **stats}
+        self._csv.write(row)
+        done, done_before = self._budget.fraction_done(progress), self._budget.fraction_done(before)
+        seconds_left = elapsed * (1 - done) / (done - done_before)
+        self._console.show(row, fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
+        limit = self._budget.max_walltime
+        return self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
+
+    def _save(self) -> None:
+        """Checkpoint of the complete state by rank 0, and the best parameters if they are new."""
+        self._comm.on_root(self._write_checkpoints)
+
+    def _write_checkpoints(self) -> None:
+        progress = self._progress
+        state = {**progress.state(), **self._learner.state(), "config": self._config.to_json()}
+        checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
+        if progress.best_iteration != self._best_saved and progress.best_theta is not None:
+            self._best_saved = progress.best_iteration
+            best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration)}
+            checkpoint.save(self._folder.best, progress.best_iteration, {**best, "config": self._config.to_json()}, keep=1)
