@@ -71,11 +71,12 @@ class KernelRoller:
         self.horizon = kernel.horizon
         self.start_size = kernel.start_size
         self.layer_sizes = (kernel.observation_size, *hidden_sizes, kernel.action_size)
+        self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
         self._sizes = np.array(self.layer_sizes)
         self._compiled = compile_for(kernel)
         once = self.start_states(np.full((1, kernel.start_size), 0.5))
-        self.rollouts(np.zeros(mlp.num_parameters(self.layer_sizes)), once, num_steps=np.array([1]))  # compiles now
+        self.rollouts(np.zeros(self.num_parameters), once, num_steps=np.array([1]))  # compiles now
 
     def start_states(self, starts: np.ndarray) -> np.ndarray:
         """States [B, S] placed at points [B, U] of the unit cube."""

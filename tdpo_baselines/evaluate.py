@@ -1,0 +1,150 @@
+"""Evaluate: `python -m tdpo_baselines.evaluate DIR` rolls out a trained policy without exploration."""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from . import registry
+from .common.seeding import generator
+from .common.tensorflow_setup import load_tensorflow, prepare_environment
+from .run_folder import RunConfig, RunFolder
+
+
+@dataclass
+class Trained:
+    """A policy as it was saved, with all that is needed to run it."""
+
+    config: RunConfig
+    theta: np.ndarray
+    iteration: int
+
+
+def load(path: str | Path, *, use_best: bool = False) -> Trained:
+    """From a run folder (its newest checkpoint, or its best) or from a single checkpoint's folder."""
+    load_tensorflow()
+    from .common import checkpoint
+
+    path = Path(path).expanduser()
+    if checkpoint.is_checkpoint(path):
+        state = checkpoint.load(path)
+    else:
+        folder = RunFolder(path)
+        folder.read_config()
+        state = checkpoint.load_newest(folder.best if use_best else folder.checkpoints)
+        if state is None:
+            raise ValueError(f"{path} has no checkpoint that can be read; has the run reached its first one?")
+    try:
+        return Trained(RunConfig.from_json(state["config"]), state["theta"], int(state["iteration"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the checkpoint in {path} is not one of a run ({error!r})") from error
+
+
+@dataclass
+class Evaluation:
+    """Per-episode results [E] by name, and the final states [E, S] that they were read off."""
+
+    results: dict[str, np.ndarray]
+    rollouts: object
+    kernel: object
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        statistics = {"mean": np.mean, "std": np.std, "min": np.min, "max": np.max}
+        return {name: {s: float(f(values)) for s, f in statistics.items()} for name, values in self.results.items()}
+
+
+def evaluate(trained: Trained, *, num_episodes: int, seed: int) -> Evaluation:
+    from .common.rollout import KernelRoller
+
+    config = trained.config
+    options = registry.algorithm(config.algorithm).Config.from_values(config.options)
+    kernel = registry.make_kernel(config.environment, registry.resolve_options(config.environment, config.env_options))
+    roller = KernelRoller(kernel, options.hidden_sizes, options.gamma)
+    if trained.theta.shape != (roller.num_parameters,):
+        raise ValueError(
+            f"the checkpoint has {trained.theta.size} parameters, its config asks for {roller.num_parameters}"
+        )
+    starts = generator(seed, "evaluation").random((num_episodes, kernel.start_size))
+    rollouts = roller.rollouts(trained.theta, roller.start_states(starts))
+    scale = options.gamma ** np.arange(kernel.horizon)
+    results = {
+        "return": rollouts.rewards.sum(axis=1),
+        "discounted_return": rollouts.returns,
+        "payoff": rollouts.returns / scale.sum(),
+    }
+    if kernel.measure is not None:
+        measured = [kernel.measure(kernel.params, state) for state in rollouts.final_states]
+        results |= {name: np.array([m[name] for m in measured]) for name in measured[0]}
+    return Evaluation(results, rollouts, kernel)
+
+
+def draw(evaluation: Evaluation):
+    """The environment's own figure of the episode with the median return, or a plain one."""
+    kernel, rollouts = evaluation.kernel, evaluation.rollouts
+    returns = evaluation.results["return"]
+    median = int(np.argsort(returns)[len(returns) // 2])
+    if kernel.draw is not None:
+        return kernel.draw(kernel.params, rollouts.final_states[median])
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    panels = figure.subplots(3, 1, sharex=True)
+    for panel, name in zip(panels, ("observations", "actions", "rewards")):
+        panel.plot(getattr(rollouts, name)[median, : rollouts.lengths[median]])
+        panel.set_ylabel(name)
+    panels[-1].set_xlabel("step")
+    return figure
+
+
+def table(trained: Trained, evaluation: Evaluation) -> str:
+    config, num_episodes = trained.config, len(evaluation.results["return"])
+    lines = [
+        f"{config.algorithm} on {config.environment}, seed {config.seed}, iteration {trained.iteration}: "
+        f"{num_episodes} episode(s) without exploration",
+        f"{'':18}{'mean':>12}{'std':>12}{'min':>12}{'max':>12}",
+    ]
+    for name, statistics in evaluation.summary().items():
+        lines.append(f"{name:18}" + "".join(f"{value:12.5g}" for value in statistics.values()))
+    return "\n".join(lines)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.evaluate", description=__doc__, allow_abbrev=False)
+    parser.add_argument("path", metavar="DIR", help="a run's folder, or one checkpoint's")
+    parser.add_argument("--episodes", type=int, default=20, metavar="N", help="default: 20")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the starts (default: 0)")
+    parser.add_argument("--best", action="store_true", help="the parameters with the best training payoff, not the last")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every episode, instead of a table")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw the episode with the median return")
+    parsed = parser.parse_args(arguments)
+    if parsed.episodes < 1 or parsed.seed < 0:
+        parser.error("--episodes must be at least 1 and --seed at least 0")
+    return parsed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    prepare_environment()
+    parsed = parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        trained = load(parsed.path, use_best=parsed.best)
+        evaluation = evaluate(trained, num_episodes=parsed.episodes, seed=parsed.seed)
+        if parsed.plot:
+            draw(evaluation).savefig(parsed.plot, dpi=120)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if parsed.json:
+        config = trained.config
+        head = {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
+        episodes = {name: values.tolist() for name, values in evaluation.results.items()}
+        print(json.dumps({**head, "iteration": trained.iteration, "summary": evaluation.summary(), "episodes": episodes}))
+    else:
+        print(table(trained, evaluation))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+import linear_quadratic
+import numpy as np
+import pytest
+
+from envs import pendulum
+from tdpo_baselines.algos import tdpo
+from tdpo_baselines.common import mlp
+from tdpo_baselines.common.comm import Comm
+from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.seeding import generator
+
+
+class Problem:
+    """A kernel, a policy, and the DeVine gradient of a plan."""
+
+    def __init__(self, kernel, hidden_sizes, *, output_gain, **options):
+        self.config = tdpo.Config(hidden_sizes=hidden_sizes, **options)
+        self.kernel = kernel
+        self.roller = KernelRoller(kernel, hidden_sizes, self.config.gamma)
+        self.theta = mlp.initial_parameters(self.roller.layer_sizes, np.random.default_rng(1), output_gain)
+        self._blocks = tdpo.Blocks(self.config, self.roller, Comm())
+
+    def plan(self, iteration=0):
+        return tdpo.draw_plan(
+            self.config, generator(0, "plan", iteration), horizon=self.roller.horizon,
+            start_size=self.kernel.start_size, action_size=self.kernel.action_size,
+        )  # fmt: skip
+
+    def gradient(self, plan):
+        vines = tdpo.roll_vines(self.config, self.roller, self.theta, plan)
+        cotangents = self._blocks.cut(tdpo.action_gradients(vines, plan.weights))
+        derivatives, observations = self._blocks.derivatives, self._blocks.cut(vines.observations)
+        return self._blocks.total(derivatives.gradient(self._blocks.share, self.theta, observations, cotangents))
+
+    def payoff(self, theta, starts):
+        rewards = self.roller.rollouts(theta, self.roller.start_states(starts)).rewards
+        return (rewards @ tdpo.discounts(self.config.gamma, self.roller.horizon)).mean()
+
+    def finite_difference_gradient(self, starts, size=1e-5):
+        steps = size * np.eye(len(self.theta))
+        return np.array(
+            [(self.payoff(self.theta + s, starts) - self.payoff(self.theta - s, starts)) / (2 * size) for s in steps]
+        )
+
+
+def swinging_pendulum(**options):
+    """Swings about the hanging position, smoothly: the start is near theta = 0.9 pi."""
+    kernel = pendulum.nlr_kernel(1, start_scale=1.0)
+    return Problem(kernel, (6, 5), output_gain=2.0, num_trajectories=1, branch_times="all", **options)
+
+
+def toy(**options):
+    return Problem(linear_quadratic.kernel(), (4,), output_gain=1.0, **{"gamma": 0.95, **options})
+
+
+def relative_error(estimate, expected):
+    return np.linalg.norm(estimate - expected) / np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("gamma", [0.97, 1.0])
+def test_exhaustive_two_sided_devine_is_the_gradient_on_the_pendulum(gamma):
+    problem = swinging_pendulum(gamma=gamma, exploration_std=1e-4)
+    plan = problem.plan()._replace(starts=np.array([[0.95, 0.5]]))
+    assert relative_error(problem.gradient(plan), problem.finite_difference_gradient(plan.starts)) < 1e-6
+
+
+@pytest.mark.parametrize("directions", ["coordinate", "gaussian"])
+def test_exhaustive_devine_is_the_gradient_on_the_toy(directions):
+    problem = toy(branch_times="all", num_trajectories=3, exploration_std=1e-3, directions=directions)
+    plan = problem.plan()
+    error = relative_error(problem.gradient(plan), problem.finite_difference_gradient(plan.starts))
+    assert error < 1e-6 if directions == "coordinate" else error < 1.0  # random directions are only unbiased
+
+
+def test_one_sided_error_shrinks_with_sigma():
+    errors = []
+    for sigma in (1e-1, 1e-2, 1e-3):
+        problem = swinging_pendulum(gamma=0.97, exploration_std=sigma, is_two_sided=False)
+        plan = problem.plan()._replace(starts=np.array([[0.95, 0.5]]))
+        errors.append(relative_error(problem.gradient(plan), problem.finite_difference_gradient(plan.starts)))
+    assert errors[1] < errors[0] / 5 and errors[2] < errors[1] / 5
+
+
+@pytest.mark.parametrize("is_stratified", [True, False])
+@pytest.mark.parametrize("branch_times", ["geometric", "uniform"])
+@pytest.mark.parametrize("directions", ["coordinate", "gaussian"])
+def test_sampled_branches_are_unbiased(branch_times, is_stratified, directions):
+    options = {"num_trajectories": 6, "exploration_std": 1e-3, "directions": directions, "is_stratified": is_stratified}
+    starts = np.random.default_rng(5).random((6, 2))
+    every = toy(**{**options, "branch_times": "all", "directions": "coordinate"})
+    exact = every.gradient(every.plan()._replace(starts=starts))
+    problem = toy(branch_times=branch_times, num_branches=3, **options)
+    samples = np.array([problem.gradient(problem.plan(i)._replace(starts=starts)) for i in range(300)])
+    standard_error = samples.std(axis=0) / np.sqrt(len(samples)) + 1e-12
+    assert np.abs((samples.mean(axis=0) - exact) / standard_error).max() < 4.5  # of 22 parameters
+
+
+@pytest.mark.parametrize("law", ["geometric", "uniform"])
+@pytest.mark.parametrize("is_stratified", [True, False])
+def test_branch_times_follow_their_law(law, is_stratified):
+    config = tdpo.Config(num_trajectories=50, num_branches=8, branch_times=law, is_stratified=is_stratified, gamma=0.9)
+    counts = np.zeros(20)
+    for i in range(100):
+        plan = tdpo.draw_plan(config, generator(0, "plan", i), horizon=20, start_size=2, action_size=2)
+        counts += np.bincount(plan.times.ravel(), minlength=20)
+        assert np.all(np.diff(plan.times, axis=1) >= 0)
+    expected = tdpo.discounts(0.9, 20) if law == "geometric" else np.full(20, 1 / 20)
+    deviations = (counts - 40000 * expected) / np.sqrt(40000 * expected)
+    assert np.abs(deviations).max() < 4.5
+    if is_stratified:  # far closer to the law than independent draws could be
+        assert np.abs(deviations).max() < 1.0
+
+
+def test_stratified_starts_fill_every_stratum():
+    plan = toy(num_trajectories=10).plan()
+    for column in plan.starts.T:
+        assert sorted(np.floor(column * 10)) == list(range(10))
+
+
+def test_held_perturbation_is_executed_and_points_along_the_gradient():
+    held = toy(branch_times="all", num_trajectories=4, held_steps=3, exploration_std=1e-3)
+    single = toy(branch_times="all", num_trajectories=4, exploration_std=1e-3)
+    plan = held.plan()
+    vines = tdpo.roll_vines(held.config, held.roller, held.theta, plan)
+    assert vines.deltas.shape == (4, 28 * 2, 3, 2)
+    np.testing.assert_allclose(vines.deltas[:, :, 0], plan.directions, rtol=1e-9)
+    g, exact = held.gradient(plan), single.gradient(single.plan()._replace(starts=plan.starts))
+    assert g @ exact / np.linalg.norm(g) / np.linalg.norm(exact) > 0.95
+    assert np.linalg.norm(g) == pytest.approx(np.linalg.norm(exact), rel=0.3)
+
+
+def test_steps_count_main_and_branches_once_each():
+    problem = toy(num_trajectories=5, num_branches=3)
+    plan = problem.plan()
+    vines = tdpo.roll_vines(problem.config, problem.roller, problem.theta, plan)
+    assert vines.num_steps.tolist() == (30 + 2 * (30 - plan.times).sum(axis=1)).tolist()
+
+
+def test_value_is_the_discounted_rest_of_the_trajectory():
+    rewards = np.random.default_rng(0).standard_normal((2, 6))
+    values = tdpo.values_at(rewards, np.array([[0, 4], [5, 5]]), 0.9)
+    expected = [[sum(0.9**i * r for i, r in enumerate(rewards[n, t:])) for t in ts] for n, ts in enumerate([[0, 4], [5, 5]])]
+    np.testing.assert_allclose(values, expected)
+
+
+def test_perturbation_undone_by_the_limits_contributes_nothing():
+    vines = tdpo.Vines(
+        observations=np.zeros((1, 1, 1, 2)), deltas=np.zeros((1, 1, 1, 1)), advantages=np.zeros((1, 1)),
+        returns=np.zeros(1), discounted_returns=np.zeros(1), num_steps=np.ones(1),
+    )  # fmt: skip
+    assert not tdpo.action_gradients(vines, np.ones((1, 1))).any()
+
+
+def test_recipe_gives_the_papers_coefficients():
+    config = tdpo.Config(reward_scale=5, action_scale=5)
+    assert (config.c2, config.delta_max, config.exploration_std) == (720, 5 / 600, 5 / 60)
+    assert tdpo.Config(reward_scale=5, action_scale=1.5).c2 == 8000
+
+
+@pytest.mark.parametrize(("c2", "delta_max", "is_bound"), [(1e6, 1.0, False), (1e-3, 0.1, True), (0, 0.1, True)])
+def test_step_maximises_the_surrogate_inside_the_trust_region(c2, delta_max, is_bound):
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((8, 8))
+    hessian, g = factor @ factor.T + np.eye(8), rng.standard_normal(8)
+    config = tdpo.Config(c2=c2, cg_damping=0, cg_tolerance=1e-14, cg_iterations=100)
+    step = tdpo.best_step(config, g, lambda v: hessian @ v, delta_max)
+    direction = np.linalg.solve(hessian, g)
+    half_quadratic = np.sqrt(step.delta_theta @ hessian @ step.delta_theta / 2)
+    assert step.is_bound == is_bound
+    assert step.step_w == pytest.approx(half_quadratic)
+    if is_bound:
+        assert half_quadratic == pytest.approx(delta_max)
+    else:
+        np.testing.assert_allclose(step.delta_theta, direction / c2)
+
+
+def test_damping_is_left_out_of_the_trust_region():
+    config = tdpo.Config(c2=0, cg_damping=10.0, cg_tolerance=1e-14)
+    step = tdpo.best_step(config, np.ones(4), lambda v: 0.5 * v, 0.1)
+    assert np.sqrt(0.5 * step.delta_theta @ (0.5 * step.delta_theta)) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("c2", [0.0, 1.0])
+def test_zero_gradient_takes_no_step(c2):
+    step = tdpo.best_step(tdpo.Config(c2=c2), np.zeros(3), lambda v: v, 0.1)
+    assert not step.delta_theta.any() and step.step_w == 0
+
+
+def test_tdpo_reaches_the_optimum_of_the_linear_quadratic_toy():
+    kernel = linear_quadratic.kernel()
+    config = tdpo.Config(
+        num_trajectories=16, num_branches=8, gamma=1.0, hidden_sizes=(), exploration_std=0.1,
+        c2=1.0, c1_over_c2=0.0, delta_max=0.2, cg_damping=1e-3,
+    )  # fmt: skip
+    learner = tdpo.Learner(config, KernelRoller(kernel, (), 1.0), Comm(), seed=0)
+    for iteration in range(80):
+        learner.iterate(iteration, 0)
+    best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
+    assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.005 * best
+    assert linear_quadratic.mean_cost(np.zeros((2, 2))) > 1.5 * best
+
+
+def test_trust_region_decays_with_the_timesteps():
+    problem = toy(num_trajectories=2, num_branches=1, delta_max=0.1, delta_decay_steps=100.0, c2=0)
+    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    assert learner.iterate(0, 0)["delta_max"] == 0.1
+    assert learner.iterate(1, 300)["delta_max"] == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize(
+    ("options", "num_ranks", "message"),
+    [
+        ({"num_trajectories": 4}, 8, "pass --num_trajectories 8 or run on 4 ranks"),
+        ({"held_steps": 31}, 1, "held_steps must be at most the horizon"),
+        ({"num_trajectories": 10**6, "num_branches": 10**6}, 1, "GB"),
+    ],
+)
+def test_impossible_work_is_refused(options, num_ranks, message):
+    with pytest.raises(ValueError, match=message):
+        tdpo.check(tdpo.Config(**options), linear_quadratic.kernel(), num_ranks)
+
+
+def test_not_a_number_stops_and_names_the_quantity():
+    problem = toy(num_trajectories=2, num_branches=1)
+    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    learner.theta = np.full_like(learner.theta, np.nan)
+    with pytest.raises(FloatingPointError, match="return"):
+        learner.iterate(0, 0)

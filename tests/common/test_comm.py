@@ -1,0 +1,83 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from programs import mpi_environment
+
+from tdpo_baselines.common.comm import Comm
+
+
+class Rank(Comm):
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 72])
+@pytest.mark.parametrize("num_items", [72, 73, 100])
+def test_shares_are_contiguous_complete_and_even(size, num_items):
+    shares = [Rank(r, size).share(num_items) for r in range(size)]
+    assert [i for share in shares for i in range(share.start, share.stop)] == list(range(num_items))
+    lengths = [share.stop - share.start for share in shares]
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_sum_runs_in_item_order():
+    items = np.array([[1e16], [1.0], [-1e16], [1.0]])
+    assert Comm().sum(items, 4) == ((1e16 + 1.0) - 1e16) + 1.0
+
+
+def test_root_errors_reach_every_rank():
+    def fail():
+        raise ValueError("mend this")
+
+    with pytest.raises(ValueError, match="mend this"):
+        Comm().on_root(fail)
+
+
+PROBE = """
+import numpy as np
+from tdpo_baselines.common.comm import connect
+comm = connect()
+share = comm.share(7)
+mine = np.arange(7.0)[share, None] * [1.0, 10.0]
+everyone = comm.gather(mine, 7)
+assert np.array_equal(everyone, np.arange(7.0)[:, None] * [1.0, 10.0]), everyone
+assert np.array_equal(comm.sum(mine, 7), [21.0, 210.0])
+assert comm.broadcast(comm.rank) == 0
+assert comm.root_first(lambda: comm.rank) == comm.rank
+one = np.ones((1, 2))[comm.share(1)]
+assert np.array_equal(comm.gather(one, 1), [[1.0, 1.0]])
+theta = np.zeros(5)
+comm.check_equal("parameters", theta)
+if comm.rank == 2:
+    theta[3] = 1e-300
+try:
+    comm.check_equal("parameters", theta)
+    print("equal")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_collectives_on_three_real_ranks_and_the_odd_one_is_named(mpirun):
+    process = subprocess.run(
+        [mpirun, "-np", "3", sys.executable, "-c", PROBE], capture_output=True, text=True, env=mpi_environment(), timeout=120
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("parameters of rank 2 differ from rank 0's") == 3
+
+
+def test_serial_twin_needs_no_mpi_library():
+    code = "import sys; sys.modules['mpi4py'] = None; " + PROBE
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI"))}
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert process.stdout == "equal\n", process.stderr
+
+
+def test_missing_mpi4py_under_mpirun_says_what_to_install():
+    code = "import sys; sys.modules['mpi4py'] = None; from tdpo_baselines.common.comm import connect; connect()"
+    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "pip install" in process.stderr and "started as one of 2 ranks" in process.stderr

@@ -1,0 +1,87 @@
+"""Derivatives against explicit Jacobians, and that a block's sum does not depend on the share."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tdpo_baselines.common import mlp, policy
+
+SIZES = (3, 8, 6, 2)
+NUM_BLOCKS, ROWS = 3, 5
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    num_parameters = mlp.num_parameters(SIZES)
+    return {
+        "theta": rng.standard_normal(num_parameters),
+        "vector": rng.standard_normal(num_parameters),
+        "observations": rng.standard_normal((NUM_BLOCKS, ROWS, SIZES[0])),
+        "weights": rng.random((NUM_BLOCKS, ROWS)),
+        "cotangents": rng.standard_normal((NUM_BLOCKS, ROWS, SIZES[-1])),
+    }
+
+
+@pytest.fixture(scope="module")
+def derivatives():
+    return policy.PolicyDerivatives(SIZES, NUM_BLOCKS, ROWS)
+
+
+def all_blocks():
+    return np.array([0, NUM_BLOCKS], dtype=np.int32)
+
+
+def jacobian(function, theta):
+    """Dense d function / d theta, by reverse passes."""
+    theta = tf.constant(theta)
+    with tf.GradientTape() as tape:
+        tape.watch(theta)
+        output = function(theta)
+    return tape.jacobian(output, theta).numpy()
+
+
+@pytest.mark.parametrize("name", ["wasserstein", "sensitivity"])
+def test_vector_product_equals_the_dense_hessian(name, problem, derivatives):
+    function = {"wasserstein": policy.actions, "sensitivity": policy.sensitivities}[name]
+    product = getattr(derivatives, f"{name}_product")
+    rows = problem["observations"].reshape(-1, SIZES[0])
+    dense = jacobian(lambda theta: function(theta, rows, SIZES), problem["theta"])  # [R, ..., P]
+    dense = dense.reshape(len(rows), -1, dense.shape[-1])
+    hessian = np.einsum("r,rap,raq->pq", problem["weights"].ravel(), dense, dense)
+    sums = product(
+        all_blocks(), problem["theta"], problem["vector"], problem["observations"], problem["weights"]
+    ).numpy()
+    expected = hessian @ problem["vector"]
+    assert np.linalg.norm(sums.sum(axis=0) - expected) <= 1e-10 * np.linalg.norm(expected)
+
+
+def test_sensitivity_is_the_jacobian_of_the_action(problem):
+    rows = tf.constant(problem["observations"][0])
+    with tf.GradientTape() as tape:
+        tape.watch(rows)
+        output = policy.actions(problem["theta"], rows, SIZES)
+    expected = tf.transpose(tape.batch_jacobian(output, rows), (0, 2, 1))  # [R, O, A]
+    np.testing.assert_allclose(policy.sensitivities(problem["theta"], rows, SIZES), expected, atol=1e-13)
+
+
+def test_gradient_equals_the_dense_jacobian(problem, derivatives):
+    rows = problem["observations"].reshape(-1, SIZES[0])
+    dense = jacobian(lambda theta: policy.actions(theta, rows, SIZES), problem["theta"])
+    expected = np.einsum("ra,rap->p", problem["cotangents"].reshape(-1, SIZES[-1]), dense)
+    sums = derivatives.gradient(all_blocks(), problem["theta"], problem["observations"], problem["cotangents"]).numpy()
+    np.testing.assert_allclose(sums.sum(axis=0), expected, rtol=1e-11, atol=1e-12)
+
+
+def test_blocks_sum_to_the_same_bits_in_any_share(problem, derivatives):
+    arguments = (problem["theta"], problem["vector"], problem["observations"], problem["weights"])
+    together = derivatives.sensitivity_product(all_blocks(), *arguments).numpy()
+    for block in range(NUM_BLOCKS):
+        alone = derivatives.sensitivity_product(np.array([block, block + 1], dtype=np.int32), *arguments).numpy()
+        assert np.array_equal(alone[block], together[block])
+        assert not np.delete(alone, block, axis=0).any()
+
+
+def test_linear_policy_has_no_hidden_layer():
+    theta = np.array([1.0, 2.0, 3.0])
+    assert policy.actions(theta, np.array([[10.0, 100.0]]), (2, 1)).numpy() == [[213.0]]

@@ -1,0 +1,57 @@
+"""Fixtures: quiet single-threaded TensorFlow, and programs run as a user runs them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import command, mpi_environment
+
+from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
+
+ROOT = Path(__file__).parent.parent
+prepare_environment()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tensorflow():
+    return load_tensorflow()
+
+
+@pytest.fixture(scope="session")
+def mpirun():
+    """Path of mpirun: the MPIRUN variable, the virtual environment's, or the site's."""
+    beside_python = Path(sys.executable).parent / "mpirun"
+    found = os.environ.get("MPIRUN") or (str(beside_python) if beside_python.exists() else shutil.which("mpirun"))
+    if found is None:
+        pytest.skip("no mpirun: install the mpi extra or a site MPI")
+    return found
+
+
+@pytest.fixture(scope="session")
+def program(mpirun):
+    """program("run", "--env", ..., ranks=2): runs a module of the package, returns the finished process."""
+
+    def start(module: str, *arguments: str, ranks: int = 1, **options) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            command(mpirun, module, *arguments, ranks=ranks),
+            capture_output=True, text=True, env=mpi_environment(), cwd=ROOT, timeout=300, **options,
+        )  # fmt: skip
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def background_program(mpirun):
+    """The same, started and left running in a process group of its own."""
+
+    def start(module: str, *arguments: str, ranks: int = 1) -> subprocess.Popen:
+        return subprocess.Popen(
+            command(mpirun, module, *arguments, ranks=ranks),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=mpi_environment(), cwd=ROOT, start_new_session=True,
+        )  # fmt: skip
+
+    return start

@@ -1,0 +1,63 @@
+"""A linear system with quadratic cost, as a kernel: its optimal gain is known in closed form."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from envs.kernel import Kernel
+
+HORIZON = 30
+STATE = np.array([[1.0, 0.1], [0.0, 1.0]])
+INPUT = np.array([[0.0, 0.02], [0.1, 0.05]])
+ACTION_COST = 0.1
+
+
+class Params(NamedTuple):
+    start_scale: float
+
+
+@njit
+def reset(params, start, state):
+    state[:] = params.start_scale * (2.0 * start - 1.0)
+
+
+@njit
+def observe(params, state, observation):
+    observation[:] = state
+
+
+@njit
+def step(params, state, action):
+    cost = state[0] ** 2 + state[1] ** 2 + ACTION_COST * (action[0] ** 2 + action[1] ** 2)
+    x0 = STATE[0, 0] * state[0] + STATE[0, 1] * state[1] + INPUT[0, 0] * action[0] + INPUT[0, 1] * action[1]
+    x1 = STATE[1, 0] * state[0] + STATE[1, 1] * state[1] + INPUT[1, 0] * action[0] + INPUT[1, 1] * action[1]
+    state[0], state[1] = x0, x1
+    return -cost, False
+
+
+def kernel() -> Kernel:
+    unbounded = np.full(2, np.inf)
+    return Kernel(
+        params=Params(1.0), reset=reset, observe=observe, step=step, horizon=HORIZON, state_size=2, start_size=2,
+        observation_low=-unbounded, observation_high=unbounded, action_low=-unbounded, action_high=unbounded,
+    )  # fmt: skip
+
+
+def mean_cost(gain: np.ndarray) -> float:
+    """Expected cost of the static policy u = x gain from uniform starts in [-1, 1]^2, exactly."""
+    covariance = np.eye(2) / 3
+    closed = STATE + INPUT @ gain.T
+    weight = np.eye(2) + ACTION_COST * gain @ gain.T
+    total = 0.0
+    for _ in range(HORIZON):
+        total += np.trace(weight @ covariance)
+        covariance = closed @ covariance @ closed.T
+    return total
+
+
+def best_gain() -> np.ndarray:
+    """The best static gain for this horizon, by Newton-like descent on the exact cost."""
+    from scipy.optimize import minimize
+
+    return minimize(lambda k: mean_cost(k.reshape(2, 2)), np.zeros(4), tol=1e-12).x.reshape(2, 2)

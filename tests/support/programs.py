@@ -1,0 +1,26 @@
+"""Programs run as a user runs them."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def command(mpirun: str, module: str, *arguments: str, ranks: int) -> list[str]:
+    python = [sys.executable, "-m", f"tdpo_baselines.{module}", *arguments]
+    return python if ranks == 1 else [mpirun, "-np", str(ranks), *python]
+
+
+def mpi_environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+
+
+def deterministic_part(run: Path) -> str:
+    """progress.csv without its time columns."""
+    rows = [line.split(",") for line in (run / "progress.csv").read_text().splitlines()]
+    kept = [i for i, name in enumerate(rows[0]) if name not in ("wall_time", "steps_per_second")]
+    return "\n".join(",".join(row[i] for i in kept) for row in rows)
