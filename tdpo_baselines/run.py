@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 
 from . import __version__, registry
@@ -14,6 +15,7 @@ from .run_folder import RunConfig, RunFolder
 
 EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
+SECONDS_FOR_ROOT_TO_SPEAK = 20
 
 
 class Parser(argparse.ArgumentParser):
@@ -162,6 +164,7 @@ def prepare_folder(folder: RunFolder, config: RunConfig, *, is_resumed: bool, nu
         differences = folder.read_config().differences(config)
         if differences:
             raise ValueError(f"{folder.path} holds another run ({'; '.join(differences)}); pass another --log_dir")
+    folder.lock()
     made_with = {**versions(), "num_ranks": num_ranks}
     folder.write_config(RunConfig(**{**vars(config), "made_with": made_with}))
 
@@ -204,8 +207,7 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, comm: 
     roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
     learner = algorithm.Learner(options, roller, comm, config.seed)
     training = Training(learner, config, folder, comm, make_budget(arguments), console)
-    if arguments.resume:
-        training.resume()
+    training.prepare(is_resumed=arguments.resume)
     return training
 
 
@@ -229,13 +231,23 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, FloatingPointError) as error:
         if exit_code == EXIT_FAILED and isinstance(error, ValueError):
             return end_all(comm)
-        if is_root:
-            print(f"error: {error}", file=sys.stderr)
+        refuse(error, comm)
         return exit_code
     except KeyboardInterrupt:
         os._exit(130)
     except Exception:
         return end_all(comm)
+
+
+def refuse(error: Exception, comm: communication.Comm) -> None:
+    """Print what is wrong, once. No rank may leave before: its launcher would end rank 0 unheard."""
+    is_root = communication.launched_rank() == 0
+    if is_root:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+    if comm.size > 1:
+        comm.broadcast(None)
+    elif not is_root:
+        time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)
 
 
 def end_all(comm: communication.Comm) -> int:

@@ -1,5 +1,6 @@
 """A run is a folder: config.json, progress.csv, checkpoints/, best/. Everything else reads that folder."""
 
+import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass, field
@@ -54,6 +55,16 @@ class RunFolder:
         except OSError as error:
             raise ValueError(
                 f"cannot write to log_dir {self.path}: {error.strerror}; pass another --log_dir or make room"
+            ) from error
+
+    def lock(self) -> None:
+        """Keep other processes out until this one ends, however it ends."""
+        self._lock = open(self.path / ".lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(
+                f"another process is training in {self.path}; wait for it or pass another --log_dir"
             ) from error
 
     def has_run(self) -> bool:

@@ -71,15 +71,15 @@ class Training:
         self._csv: ProgressCSV | None = None
         self._best_saved = -1
 
-    def resume(self) -> None:
-        """Load the newest readable checkpoint on rank 0 and hand it to all ranks."""
-        state = self._comm.on_root(self._load)
-        if state is None:
-            self._console.say("no checkpoint yet: starting from the beginning")
-            return
-        self._progress.load_state(state)
-        self._learner.load_state(state)
-        self._console.say(f"resumed at iteration {self._progress.iteration}")
+    def prepare(self, *, is_resumed: bool) -> None:
+        """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
+        state = self._comm.on_root(self._load) if is_resumed else None
+        if state is not None:
+            self._progress.load_state(state)
+            self._learner.load_state(state)
+            self._console.say(f"resumed at iteration {self._progress.iteration}")
+        if not self.is_finished():
+            self._comm.on_root(self._open_log)
 
     def _load(self) -> dict | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
@@ -99,7 +99,6 @@ class Training:
         if self.is_finished():
             self._console.say(f"{self._folder.path} is finished already; a larger --num_timesteps continues it")
             return 0
-        comm.on_root(self._open_log)
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
         self._stop = StopRequest()
         while not self.is_finished():

@@ -1,0 +1,249 @@
+"""The program as a user meets it: one run on any number of ranks, killed and resumed, refused politely."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+
+import pytest
+from programs import deterministic_part, kill_all
+
+from tdpo_baselines import run
+
+pytestmark = pytest.mark.slow
+
+SMALL = ("--env", "pendulum-nlr", "--set", "num_trajectories=7", "num_branches=3", "hidden_sizes=16,16", "c1_over_c2=0.5")
+
+
+@pytest.fixture(scope="module")
+def reference(program, tmp_path_factory):
+    """An undisturbed run on one rank."""
+    folder = tmp_path_factory.mktemp("reference") / "run"
+    process = program("run", *SMALL, "--num_iterations", "40", "--checkpoint_every", "7", "--log_dir", str(folder))
+    assert process.returncode == 0, process.stderr
+    return folder
+
+
+def test_progress_has_the_promised_columns(reference):
+    header = (reference / "progress.csv").read_text().splitlines()[0]
+    assert header.startswith(
+        "iteration,total_timesteps,episodes,return_mean,discounted_return_mean,payoff,wall_time,steps_per_second"
+    )
+    for name in ("gradient_norm", "cg_residual", "step_w", "is_trust_region_bound", "exploration_std"):
+        assert name in header
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_run_is_the_same_to_the_byte_on_any_number_of_ranks(program, tmp_path, reference, ranks):
+    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(tmp_path), ranks=ranks)
+    assert process.returncode == 0, process.stderr
+    assert deterministic_part(tmp_path) == deterministic_part(reference)
+    assert process.stdout.count("finished: 40 iterations") == 1
+
+
+def test_killed_at_a_random_moment_and_resumed_on_other_ranks_it_is_the_same(
+    background_program, program, tmp_path, reference
+):
+    arguments = (*SMALL, "--num_iterations", "40", "--checkpoint_every", "3", "--log_dir", str(tmp_path / "run"))
+    progress = tmp_path / "run" / "progress.csv"
+    rng = random.Random()
+    for ranks in (2, 1):
+        process = background_program("run", *arguments, "--resume", ranks=ranks)
+        wanted = rng.randrange(2, 35)
+        while process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > wanted):
+            time.sleep(0.005)
+        kill_all(str(tmp_path))
+        process.communicate()
+    with open(progress, "a") as file:
+        file.write("39,12")  # a torn line, as a kill inside a write would leave
+    process = program("run", *arguments, "--resume", ranks=3)
+    assert process.returncode == 0, process.stderr
+    assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
+
+
+def test_resume_of_a_finished_run_says_so(program, reference):
+    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(reference), "--resume")
+    assert process.returncode == 0
+    assert "finished already" in process.stdout
+
+
+def test_walltime_stops_with_its_own_code_and_the_run_goes_on_the_same(program, tmp_path, reference):
+    arguments = (*SMALL, "--num_iterations", "40", "--log_dir", str(tmp_path / "run"))
+    process = program("run", *arguments, "--max_walltime", "00:00:00")
+    assert process.returncode == 85 and "continue with --resume" in process.stdout
+    assert program("run", *arguments, "--resume", ranks=2).returncode == 0
+    assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
+
+
+def test_interrupt_checkpoints_and_stops(background_program, tmp_path):
+    process = background_program("run", *SMALL, "--log_dir", str(tmp_path / "run"))
+    while not (tmp_path / "run" / "progress.csv").exists() and process.poll() is None:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 85, output
+    assert "stopped at iteration" in output
+    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
+
+
+def test_torn_newest_checkpoint_is_skipped_and_the_run_is_the_same(program, tmp_path, reference):
+    folder = tmp_path / "run"
+    shutil.copytree(reference, folder)
+    newest = max((folder / "checkpoints").iterdir()) / "state.data-00000-of-00001"
+    newest.write_bytes(newest.read_bytes()[:100])
+    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(folder), "--resume")
+    assert process.returncode == 0 and "torn or corrupt" in process.stderr
+    assert deterministic_part(folder) == deterministic_part(reference)
+
+
+def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path):
+    import subprocess
+
+    from programs import mpi_environment
+
+    code = (
+        "import sys, tdpo_baselines.algos.tdpo as tdpo\n"
+        "from tdpo_baselines import run\n"
+        "from tdpo_baselines.common.comm import launched_rank\n"
+        "update = tdpo.update\n"
+        "def broken(*arguments):\n"
+        "    if launched_rank() == 1: raise KeyError('planted')\n"
+        "    return update(*arguments)\n"
+        "tdpo.update = broken\n"
+        "sys.exit(run.main())\n"
+    )
+    command = [mpirun, "-np", "3", sys.executable, "-c", code, *SMALL, "--log_dir", str(tmp_path / "run")]
+    process = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), timeout=120)
+    assert process.returncode != 0
+    assert "[rank 1] KeyError: 'planted'" in process.stderr
+    assert "[rank 0]" not in process.stderr
+
+
+BAD = {
+    ("--env", "pendulum-nrl"): "unknown environment 'pendulum-nrl', did you mean 'pendulum-nlr'",
+    ("--env", "pendulum-nlr", "--alg", "tpdo"): "unknown algorithm 'tpdo', did you mean 'tdpo'",
+    ("--env", "pendulum-nlr", "--sed", "1"): "unknown argument '--sed', did you mean '--seed'",
+    ("--env", "pendulum-nlr", "--set", "gama=1"): "unknown option 'gama', did you mean 'gamma'",
+    ("--env", "pendulum-nlr", "--set", "gamma"): "--set takes KEY=VALUE",
+    ("--env", "pendulum-nlr", "--set", "gamma=-1"): "gamma must be more than 0",
+    ("--env", "pendulum-nlr", "--set", "gamma=nan"): "gamma must be a finite number",
+    ("--env", "pendulum-nlr", "--set", "env.start_scal=1"): "did you mean 'start_scale'",
+    ("--env", "pendulum-nlr", "--set", "env.start_scale=7"): "start_scale must be between 0 and 1",
+    ("--env", "pendulum-nlr", "--set", "num_branches=1000000", "num_trajectories=1000000"): "GB per rank",
+    ("--env", "pendulum-nlr", "--num_trajectories", "0"): "num_trajectories must be at least 1",
+    ("--env", "pendulum-nlr", "--num_timesteps", "1e400"): "num_timesteps must be a whole number",
+    ("--env", "pendulum-nlr", "--num_timesteps", "-5"): "num_timesteps must be at least 1",
+    ("--env", "pendulum-nlr", "--num_iterations", "0"): "num_iterations must be at least 1",
+    ("--env", "pendulum-nlr", "--seed", "-1"): "seed must be at least 0",
+    ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
+    ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",
+    ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",
+    ("--env", "pendulum-nlr", "--log_dir", "/proc/nowhere"): "cannot write to log_dir",
+    (): "--env is missing",
+}
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=lambda a: " ".join(a[-2:]))
+def test_bad_input_is_one_line_with_a_remedy_and_exit_code_2(arguments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run.main(list(arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1 and BAD[arguments] in printed.err, printed.err
+    assert not os.listdir(tmp_path)
+
+
+def test_errors_are_printed_once_and_not_once_per_rank(program, tmp_path):
+    process = program("run", "--env", "pendulum-nrl", ranks=3)
+    assert process.stderr.count("unknown environment") == 1
+    assert "Traceback" not in process.stderr
+    process = program("run", *SMALL, "--num_trajectories", "2", "--log_dir", str(tmp_path), ranks=3)
+    assert process.stderr.count("pass --num_trajectories 3 or run on 2 ranks") == 1
+    assert process.returncode == 2
+
+
+def test_folder_of_another_run_is_refused_and_left_alone(reference, capsys):
+    before = (reference / "progress.csv").read_bytes()
+    iterations = ("--num_iterations", "40", "--log_dir", str(reference))
+    assert run.main([*SMALL, *iterations]) == 2
+    assert "continue it with --resume" in capsys.readouterr().err
+    assert run.main([*SMALL, "--seed", "5", *iterations, "--resume"]) == 2
+    assert "holds another run (seed: 0 here, 5 asked for)" in capsys.readouterr().err
+    other = [word.replace("pendulum-nlr", "pendulum-20hz") for word in SMALL]
+    assert run.main([*other, *iterations, "--resume"]) == 2
+    assert "environment: pendulum-nlr here, pendulum-20hz asked for" in capsys.readouterr().err
+    assert (reference / "progress.csv").read_bytes() == before
+
+
+def test_checkpoint_of_another_environment_is_refused(program, tmp_path, reference):
+    folder = tmp_path / "run"
+    arguments = [word.replace("pendulum-nlr", "pendulum-nlr-3") for word in SMALL]
+    arguments += ["--num_iterations", "1", "--log_dir", str(folder)]
+    assert program("run", *arguments).returncode == 0
+    shutil.rmtree(folder / "checkpoints")
+    shutil.copytree(reference / "checkpoints", folder / "checkpoints")
+    process = program("run", *arguments, "--resume")
+    assert process.returncode == 2
+    assert "is of another run (environment: pendulum-nlr here, pendulum-nlr-3 asked for" in process.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_disk_while_logging_is_named_and_nothing_is_lost(program, tmp_path, reference):
+    folder = tmp_path / "run"
+    shutil.copytree(reference, folder)
+    from tdpo_baselines.common.logger import ProgressCSV
+
+    log = ProgressCSV(folder / "progress.csv", last_iteration=40)
+    log._file = open("/dev/full", "w")
+    with pytest.raises(OSError, match="progress.csv: No space left on device; make room and continue with --resume"):
+        log.write(dict.fromkeys(log._columns, 1))
+    assert deterministic_part(folder) == deterministic_part(reference)
+
+
+def test_two_processes_cannot_train_in_one_folder(tmp_path, capsys):
+    from tdpo_baselines.run_folder import RunFolder
+
+    holder = RunFolder(tmp_path)
+    holder.create()
+    holder.lock()
+    assert run.main([*SMALL, "--log_dir", str(tmp_path)]) == 2
+    assert "another process is training" in capsys.readouterr().err
+
+
+def test_list_and_help_explain_themselves(capsys):
+    assert run.main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert "pendulum-nlr-9" in listed and "pendulum-500hz" in listed and "tdpo" in listed
+    assert run.main(["--help", "--env", "pendulum-nlr"]) == 0
+    text = capsys.readouterr().out
+    for word in ("--num_timesteps", "branch_times=", "law nu of the branch times", "env.start_scale="):
+        assert word in text
+
+
+def test_config_json_says_how_the_run_was_made(reference):
+    config = json.loads((reference / "config.json").read_text())
+    assert config["environment"] == "pendulum-nlr" and config["options"]["num_trajectories"] == 7
+    assert config["made_with"]["num_ranks"] == 1 and config["made_with"]["tensorflow"]
+
+
+def test_evaluation_loads_by_path_alone_and_draws(program, reference, tmp_path):
+    picture = tmp_path / "swing.png"
+    process = program("evaluate", str(reference), "--episodes", "3", "--plot", str(picture))
+    assert process.returncode == 0, process.stderr
+    for name in ("return", "payoff", "offset", "amplitude", "band_share"):
+        assert re.search(rf"^{name} ", process.stdout, re.MULTILINE)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+    checkpoint = max((reference / "checkpoints").iterdir())
+    first = program("evaluate", str(checkpoint), "--episodes", "3", "--json")
+    results = json.loads(first.stdout)
+    assert results["iteration"] == 40 and len(results["episodes"]["return"]) == 3
+    assert program("evaluate", str(reference), "--episodes", "3", "--json").stdout == first.stdout
+
+
+def test_evaluation_refuses_what_is_no_run(program, tmp_path):
+    process = program("evaluate", str(tmp_path))
+    assert process.returncode == 2 and "is not a run folder" in process.stderr
