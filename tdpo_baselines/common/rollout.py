@@ -4,16 +4,14 @@ Every kind of rollout is one function: the policy's action plus an offset that t
 from a state that the caller supplies. Two rollouts differ only by what was put in.
 """
 
-import hashlib
-import inspect
 from dataclasses import dataclass
-from pathlib import Path
-from types import FunctionType
 
 import numpy as np
-from numba import njit
 
 from . import mlp
+from .compiled import compile_template
+
+# ruff: noqa: F821
 
 
 @dataclass
@@ -29,38 +27,57 @@ class Rollouts:
     final_states: np.ndarray  # [B, S]
 
 
-def _rollouts(params, theta, sizes, states, num_steps, offsets, gamma, save_steps, out):
+def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out):
     """Roll `states` [B, S] forward in place; see `KernelRoller.rollouts`.
 
-    This is a template: `observe`, `step` and `act` are bound when it is compiled for a kernel.
+    Each lane of the policy takes the next rollout when its last one has ended. This is a template:
+    `observe`, `step`, `act` and the sizes in capitals are bound when it is compiled.
     """
     observations, actions, rewards, returns, lengths, saved_states = out
-    num_recorded, observation_size, action_size = observations.shape[1], observations.shape[2], actions.shape[2]
-    observation, action = np.empty(observation_size), np.empty(action_size)
-    scratch = np.empty((3, sizes.max()))
-    for b in range(states.shape[0]):
-        state = states[b]
-        total, discount, save = 0.0, 1.0, 0
-        for t in range(num_steps[b]):
-            while save < save_steps.shape[1] and save_steps[b, save] == t:
-                saved_states[b, save] = state
-                save += 1
-            observe(params, state, observation)  # noqa: F821
-            act(theta, sizes, observation, action, scratch)  # noqa: F821
-            if t < offsets.shape[1]:
-                for j in range(action_size):
-                    action[j] += offsets[b, t, j]
-            reward, terminated = step(params, state, action)  # noqa: F821
-            total += discount * reward
-            discount *= gamma
-            if t < num_recorded:
-                observations[b, t] = observation
-                actions[b, t] = action
-                rewards[b, t] = reward
-            lengths[b] = t + 1
-            if terminated:
-                break
-        returns[b] = total
+    batch, num_recorded, num_offsets = states.shape[0], observations.shape[1], offsets.shape[1]
+    theta, activations = theta.copy(), np.zeros(ACTIVATIONS)  # numba aligns its own arrays for vector loads
+    rollout = np.full(LANES, -1)  # index b of each lane's rollout, -1 if it has none
+    t, save, total, discount = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES), np.zeros(LANES)
+    next_rollout, num_active = 0, 0
+    while True:
+        for lane in range(LANES):
+            while rollout[lane] < 0 and next_rollout < batch:
+                if num_steps[next_rollout] > 0:
+                    rollout[lane], t[lane], save[lane], total[lane], discount[lane] = next_rollout, 0, 0, 0.0, 1.0
+                    num_active += 1
+                next_rollout += 1
+            b = rollout[lane]
+            if b >= 0:
+                while save[lane] < save_steps.shape[1] and save_steps[b, save[lane]] == t[lane]:
+                    saved_states[b, save[lane]] = states[b]
+                    save[lane] += 1
+                observe(params, states[b], activations[lane * OBSERVATION : (lane + 1) * OBSERVATION])
+        if num_active == 0:
+            break
+        act(theta, activations)
+        for lane in range(LANES):
+            b = rollout[lane]
+            if b < 0:
+                continue
+            k = t[lane]
+            action = activations[ACTIONS + lane * ACTION : ACTIONS + (lane + 1) * ACTION]
+            if k < num_offsets:
+                for j in range(ACTION):
+                    action[j] += offsets[b, k, j]
+            reward, terminated = step(params, states[b], action)
+            total[lane] += discount[lane] * reward
+            discount[lane] *= gamma
+            if k < num_recorded:
+                for j in range(OBSERVATION):
+                    observations[b, k, j] = activations[lane * OBSERVATION + j]
+                for j in range(ACTION):
+                    actions[b, k, j] = action[j]
+                rewards[b, k] = reward
+            t[lane] = k + 1
+            if terminated or k + 1 == num_steps[b]:
+                returns[b], lengths[b] = total[lane], k + 1
+                rollout[lane] = -1
+                num_active -= 1
 
 
 class KernelRoller:
@@ -73,8 +90,7 @@ class KernelRoller:
         self.layer_sizes = (kernel.observation_size, *hidden_sizes, kernel.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
-        self._sizes = np.array(self.layer_sizes)
-        self._compiled = compile_for(kernel)
+        self._compiled = compile_rollouts(kernel, self.layer_sizes)
         once = self.start_states(np.full((1, kernel.start_size), 0.5))
         self.rollouts(np.zeros(self.num_parameters), once, num_steps=np.array([1]))  # compiles now
 
@@ -114,29 +130,20 @@ class KernelRoller:
             np.zeros(batch, dtype=np.int64),
             np.zeros((batch, save_steps.shape[1], kernel.state_size)),
         )
-        self._compiled(
-            kernel.params, theta, self._sizes, final_states, num_steps, offsets, self._gamma, save_steps, out
-        )
+        self._compiled(kernel.params, theta, final_states, num_steps, offsets, self._gamma, save_steps, out)
         return Rollouts(*out, final_states)
 
 
-_compiled: dict[tuple, FunctionType] = {}
-
-
-def compile_for(kernel):
-    """The rollout loop with the kernel's functions inlined, cached on disk between processes.
-
-    A closure over the functions could not be cached: numba would see a new one in every process. So
-    the template's code is given a namespace of its own, and a name that changes with every source
-    that goes into it, because numba looks for changes only in the file of the function itself.
-    """
-    key = (kernel.observe, kernel.step)
-    if key not in _compiled:
-        sources = {Path(inspect.getfile(f.py_func)) for f in (*key, mlp.act)}
-        digest = hashlib.sha256(b"".join(sorted(path.read_bytes() for path in sources))).hexdigest()[:12]
-        namespace = {"np": np, "observe": kernel.observe, "step": kernel.step, "act": mlp.act}
-        loop = FunctionType(_rollouts.__code__, namespace, f"rollouts_{kernel.step.__name__}_{digest}")
-        loop.__qualname__ = loop.__name__
-        loop.__module__ = __name__
-        _compiled[key] = njit(cache=True, error_model="numpy")(loop)
-    return _compiled[key]
+def compile_rollouts(kernel, layer_sizes: tuple[int, ...]):
+    """The rollout loop with the kernel's physics and the policy network inside."""
+    return compile_template(
+        _rollouts,
+        observe=kernel.observe,
+        step=kernel.step,
+        act=mlp.compile_act(layer_sizes),
+        LANES=mlp.LANES,
+        ACTIVATIONS=mlp.num_activations(layer_sizes),
+        OBSERVATION=layer_sizes[0],
+        ACTION=layer_sizes[-1],
+        ACTIONS=mlp.num_activations(layer_sizes[:-1]),
+    )

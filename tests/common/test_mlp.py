@@ -5,11 +5,8 @@ from tdpo_baselines.common import mlp, policy
 
 
 def compiled_actions(theta, sizes, observations):
-    scratch = np.empty((3, max(sizes)))
-    out = np.empty((len(observations), sizes[-1]))
-    for row, observation in zip(out, observations):
-        mlp.act(theta, np.array(sizes), observation, row, scratch)
-    return out
+    act = mlp.compile_act(sizes)
+    return np.array([mlp.act_once(act, sizes, theta, observation) for observation in observations])
 
 
 @pytest.mark.parametrize("sizes", [(2, 64, 64, 1), (3, 7, 2), (4, 2), (11, 9, 8, 17, 3), (1, 1, 1)])
@@ -22,11 +19,23 @@ def test_compiled_policy_equals_tensorflow(sizes):
 
 
 def test_tanh_is_accurate_to_the_last_place():
-    x = np.concatenate([[0.0, -0.0, 1e-300, 1e-9, -1e-5, 19.9, 20.1, -1e6, np.inf], np.linspace(-25, 25, 20001)])
-    ours = x.copy()
-    mlp.tanh_in_place(ours, np.empty_like(x))
+    x = np.concatenate([[0.0, -0.0, 1e-300, 1e-9, -1e-5, 19.9, 20.1, -1e6, np.inf], np.linspace(-25, 25, 2001)])
+    ours = np.array([mlp.tanh_of(value) for value in x])
     np.testing.assert_allclose(ours, np.tanh(x), rtol=4e-16, atol=0)
     assert np.signbit(ours[1])
+
+
+def test_lanes_do_not_depend_on_each_other():
+    sizes = (3, 10, 9, 2)
+    rng = np.random.default_rng(0)
+    theta, act = rng.standard_normal(mlp.num_parameters(sizes)), mlp.compile_act(sizes)
+    first, second = rng.standard_normal((2, 3))
+    together = np.zeros(mlp.num_activations(sizes))
+    together[:6] = [*first, *second]
+    act(theta, together)
+    start = mlp.num_activations(sizes[:-1])
+    assert np.array_equal(together[start : start + 2], mlp.act_once(act, sizes, theta, first))
+    assert np.array_equal(together[start + 2 : start + 4], mlp.act_once(act, sizes, theta, second))
 
 
 def test_not_a_number_passes_through():

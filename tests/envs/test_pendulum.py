@@ -53,11 +53,11 @@ def test_gymnasium_path_equals_compiled_path_bit_for_bit(env, roller, theta):
     start = np.array([0.3, 0.8])
     compiled = roller.rollouts(theta, roller.start_states(start[None]))
     observation, _ = env.reset(seed=0, options={"start": start})
-    sizes, scratch, action = np.array(roller.layer_sizes), np.empty((3, 16)), np.empty(1)
+    act = mlp.compile_act(roller.layer_sizes)
     truncated, t = False, 0
     while not truncated:
         assert np.array_equal(observation, compiled.observations[0, t])
-        mlp.act(theta, sizes, observation, action, scratch)
+        action = mlp.act_once(act, roller.layer_sizes, theta, observation)
         observation, reward, _, truncated, info = env.step(action)
         assert reward == compiled.rewards[0, t]
         t += 1

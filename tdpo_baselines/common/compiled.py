@@ -1,0 +1,42 @@
+"""Compiling templates: numba functions whose constants and callees are bound when they are made.
+
+A closure would do the same but cannot be cached on disk, because numba sees a new one in every
+process. Here a template's code gets a namespace of its own, in which constants are known to the
+compiler, and a name that changes with all that went into it, so that a stale cache is never used.
+"""
+
+import hashlib
+import inspect
+from pathlib import Path
+from types import FunctionType
+
+from numba import njit
+from numba.core.registry import CPUDispatcher
+
+_made: dict[str, CPUDispatcher] = {}
+
+
+def compile_template(template: FunctionType, **bound) -> CPUDispatcher:
+    """The template as a numba function with `bound` as its globals: numbers and numba functions."""
+    digest = hashlib.sha256(_source(template))
+    for name in sorted(bound):
+        value = bound[name]
+        digest.update(f"{name}={_identity(value)};".encode())
+    name = f"{template.__name__.strip('_')}_{digest.hexdigest()[:16]}"
+    if name not in _made:
+        function = FunctionType(template.__code__, {**template.__globals__, **bound}, name)
+        function.__qualname__ = name
+        function.__module__ = template.__module__
+        _made[name] = njit(cache=True, error_model="numpy")(function)
+    return _made[name]
+
+
+def _identity(value) -> str:
+    """A number itself; a function by its name and the content of its file, which holds its helpers."""
+    if not isinstance(value, CPUDispatcher):
+        return repr(value)
+    return f"{value.py_func.__qualname__}:{hashlib.sha256(_source(value.py_func)).hexdigest()}"
+
+
+def _source(function: FunctionType) -> bytes:
+    return Path(inspect.getfile(function)).read_bytes()
