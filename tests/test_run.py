@@ -109,11 +109,11 @@ def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path)
         "import sys, tdpo_baselines.algos.tdpo as tdpo\n"
         "from tdpo_baselines import run\n"
         "from tdpo_baselines.common.comm import launched_rank\n"
-        "update = tdpo.update\n"
+        "best_step = tdpo.best_step\n"
         "def broken(*arguments):\n"
         "    if launched_rank() == 1: raise KeyError('planted')\n"
-        "    return update(*arguments)\n"
-        "tdpo.update = broken\n"
+        "    return best_step(*arguments)\n"
+        "tdpo.best_step = broken\n"
         "sys.exit(run.main())\n"
     )
     command = [mpirun, "-np", "3", sys.executable, "-c", code, *SMALL, "--log_dir", str(tmp_path / "run")]

@@ -218,12 +218,14 @@ class Blocks:
         return self._comm.sum(block_sums.numpy()[self._mine], self.num_blocks)
 
 
-def surrogate_hessian(blocks: Blocks, theta: np.ndarray, observations: np.ndarray, weights: np.ndarray, c1_over_c2: float):
+def surrogate_hessian(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks, c1_over_c2: float):
     """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks."""
     import tensorflow as tf
 
-    derivatives, share = blocks.derivatives, tf.constant(blocks.share)
-    theta, observations, weights = (tf.constant(array) for array in (theta, observations, 2 * weights))
+    row_weights = np.broadcast_to(2 * weights[:, :, None] / blocks.num_rows, vines.observations.shape[:3])
+    arrays = (blocks.share, theta, blocks.cut(vines.observations), blocks.cut(row_weights))
+    share, theta, observations, weights = (tf.constant(array) for array in arrays)
+    derivatives = blocks.derivatives
 
     def product(vector: np.ndarray) -> np.ndarray:
         sums = derivatives.wasserstein_product(share, theta, vector, observations, weights)
@@ -236,7 +238,6 @@ def surrogate_hessian(blocks: Blocks, theta: np.ndarray, observations: np.ndarra
 
 class Step(NamedTuple):
     delta_theta: np.ndarray  # [P]
-    gradient_norm: float
     cg_residual: float  # relative
     cg_iterations: int
     step_w: float  # sqrt(1/2 d'Hd): r.m.s. change of the action, with the sensitivity's part
@@ -258,7 +259,6 @@ def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
     step_size = step_size if np.isfinite(step_size) else 0.0
     return Step(
         delta_theta=step_size * x,
-        gradient_norm=norm,
         cg_residual=np.linalg.norm(residual) / norm if norm > 0 else 0.0,
         cg_iterations=num_iterations,
         step_w=step_size * np.sqrt(xHx / 2),
@@ -276,15 +276,10 @@ def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
     return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
 
 
-def update(config: Config, theta: np.ndarray, vines: Vines, weights: np.ndarray, blocks: Blocks, delta_max: float) -> Step:
-    """One step of Algorithm 1 from the vines [N, ...] of all ranks."""
-    D = config.held_steps
-    observations = blocks.cut(vines.observations)
+def policy_gradient(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """g [P] from the vines of all ranks."""
     cotangents = blocks.cut(action_gradients(vines, weights))
-    row_weights = blocks.cut(np.repeat(weights[:, :, None], D, axis=2) / blocks.num_rows)
-    g = blocks.total(blocks.derivatives.gradient(blocks.share, theta, observations, cotangents))
-    product = surrogate_hessian(blocks, theta, observations, row_weights, config.c1_over_c2)
-    return best_step(config, g, product, delta_max)
+    return blocks.total(blocks.derivatives.gradient(blocks.share, theta, blocks.cut(vines.observations), cotangents))
 
 
 def check(config: Config, kernel, num_ranks: int) -> None:
@@ -343,7 +338,9 @@ class Learner:
         require_finite("advantage", vines.advantages)
 
         delta_max = config.delta_max / (1 + total_timesteps / (config.delta_decay_steps or np.inf))
-        step = update(config, self.theta, vines, plan.weights, self._blocks, delta_max)
+        g = policy_gradient(vines, self.theta, plan.weights, self._blocks)
+        product = surrogate_hessian(vines, self.theta, plan.weights, self._blocks, config.c1_over_c2)
+        step = best_step(config, g, product, delta_max)
         require_finite("parameter", self.theta + step.delta_theta)
         self.theta = self.theta + step.delta_theta
         return {
@@ -352,7 +349,7 @@ class Learner:
             "return_mean": vines.returns.mean(),
             "discounted_return_mean": vines.discounted_returns.mean(),
             "payoff": vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0],
-            "gradient_norm": step.gradient_norm,
+            "gradient_norm": np.linalg.norm(g),
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
             "step_w": step.step_w,
