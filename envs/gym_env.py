@@ -18,9 +18,7 @@ class KernelEnv(gymnasium.Env):
             raise ValueError(f"render_mode must be None, got {render_mode!r}: nothing is rendered here")
         self.kernel = kernel
         self.render_mode = render_mode
-        self.observation_space = gymnasium.spaces.Box(
-            kernel.observation_low, kernel.observation_high, dtype=np.float64
-        )
+        self.observation_space = gymnasium.spaces.Box(kernel.observation_low, kernel.observation_high, dtype=np.float64)
         self.action_space = gymnasium.spaces.Box(kernel.action_low, kernel.action_high, dtype=np.float64)
         self._state = np.zeros(kernel.state_size)
         self._num_steps = 0

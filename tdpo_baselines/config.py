@@ -139,9 +139,7 @@ def _check_number(field: dataclasses.Field, value, kind: type):
 
 def _in_range(field: dataclasses.Field, value) -> bool:
     low, high, above = (field.metadata[key] for key in ("low", "high", "above"))
-    return (
-        (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
-    )
+    return (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
 
 
 def _range_text(field: dataclasses.Field) -> str:

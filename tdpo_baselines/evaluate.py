@@ -116,7 +116,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("path", metavar="DIR", help="a run's folder, or one checkpoint's")
     parser.add_argument("--episodes", type=int, default=20, metavar="N", help="default: 20")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the starts (default: 0)")
-    parser.add_argument("--best", action="store_true", help="the parameters with the best training payoff, not the last")
+    parser.add_argument(
+        "--best", action="store_true", help="the parameters with the best training payoff, not the last"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON, with every episode, instead of a table")
     parser.add_argument("--plot", metavar="FILE.png", help="draw the episode with the median return")
     parsed = parser.parse_args(arguments)
@@ -140,7 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
         config = trained.config
         head = {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
         episodes = {name: values.tolist() for name, values in evaluation.results.items()}
-        print(json.dumps({**head, "iteration": trained.iteration, "summary": evaluation.summary(), "episodes": episodes}))
+        print(
+            json.dumps({**head, "iteration": trained.iteration, "summary": evaluation.summary(), "episodes": episodes})
+        )
     else:
         print(table(trained, evaluation))
     return 0

@@ -168,4 +168,6 @@ class Training:
         if progress.best_iteration != self._best_saved and progress.best_theta is not None:
             self._best_saved = progress.best_iteration
             best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration)}
-            checkpoint.save(self._folder.best, progress.best_iteration, {**best, "config": self._config.to_json()}, keep=1)
+            checkpoint.save(
+                self._folder.best, progress.best_iteration, {**best, "config": self._config.to_json()}, keep=1
+            )

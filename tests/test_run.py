@@ -16,7 +16,15 @@ from tdpo_baselines import run
 
 pytestmark = pytest.mark.slow
 
-SMALL = ("--env", "pendulum-nlr", "--set", "num_trajectories=7", "num_branches=3", "hidden_sizes=16,16", "c1_over_c2=0.5")
+SMALL = (
+    "--env",
+    "pendulum-nlr",
+    "--set",
+    "num_trajectories=7",
+    "num_branches=3",
+    "hidden_sizes=16,16",
+    "c1_over_c2=0.5",
+)
 
 
 @pytest.fixture(scope="module")

@@ -38,29 +38,54 @@ ROWS_PER_BLOCK = 48  # about this many rows are summed in one block; fixes the o
 
 @dataclass(frozen=True)
 class Config(Settings):
-    num_trajectories: int = option(48, "main trajectories per update, over all ranks (paper: 48 or 72)", low=1, high=10**6)
+    num_trajectories: int = option(
+        48, "main trajectories per update, over all ranks (paper: 48 or 72)", low=1, high=10**6
+    )
     num_branches: int = option(4, "branches per main trajectory; ignored if branch_times=all", low=1, high=10**6)
     gamma: float = option(0.99, "discount per step; 1 averages over the horizon (paper, leg: 0.99975)", above=0, high=1)
     hidden_sizes: tuple[int, ...] = option((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096)
     output_gain: float = option(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
 
-    branch_times: str = option("geometric", "law nu of the branch times; all: every step and coordinate (Theorem 4.1)", choices=("geometric", "uniform", "all"))
+    branch_times: str = option(
+        "geometric",
+        "law nu of the branch times; all: every step and coordinate (Theorem 4.1)",
+        choices=("geometric", "uniform", "all"),
+    )
     is_stratified: bool = option(True, "systematic instead of independent branch times and starts")
-    directions: str = option("coordinate", "perturb one action coordinate per branch, or all at once", choices=("coordinate", "gaussian"))
+    directions: str = option(
+        "coordinate", "perturb one action coordinate per branch, or all at once", choices=("coordinate", "gaussian")
+    )
     is_two_sided: bool = option(True, "antithetic pairs: each branch is rolled out with +delta and -delta")
-    held_steps: int = option(1, "steps for which a perturbation is held (paper: 1; authors' advanced run: 10)", low=1, high=10**6)
+    held_steps: int = option(
+        1, "steps for which a perturbation is held (paper: 1; authors' advanced run: 10)", low=1, high=10**6
+    )
 
-    reward_scale: float = option(5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", above=0, high=1e12)
+    reward_scale: float = option(
+        5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", above=0, high=1e12
+    )
     action_scale: float = option(5.0, "beta of the paper's recipe: size of the actions", above=0, high=1e12)
     exploration_std: float | None = option(None, "sigma of the perturbations; none: beta / 60", above=0, high=1e12)
-    c2: float | None = option(None, "penalty on E[W^2]; 0 always steps to the trust region; none: 3600 alpha / beta^2", low=0, high=1e18)
-    c1_over_c2: float = option(1.0, "penalty on the policy's sensitivity relative to c2 (paper: 1, authors' advanced run: 0)", low=0, high=1e12)
-    delta_max: float | None = option(None, "trust region: largest r.m.s. change of the action per update; none: beta / 600", above=0, high=1e12)
-    delta_decay_steps: float | None = option(None, "timesteps after which delta_max has halved: delta_max / (1 + steps / this); none: constant", above=0, high=1e18)
+    c2: float | None = option(
+        None, "penalty on E[W^2]; 0 always steps to the trust region; none: 3600 alpha / beta^2", low=0, high=1e18
+    )
+    c1_over_c2: float = option(
+        1.0, "penalty on the policy's sensitivity relative to c2 (paper: 1, authors' advanced run: 0)", low=0, high=1e12
+    )
+    delta_max: float | None = option(
+        None, "trust region: largest r.m.s. change of the action per update; none: beta / 600", above=0, high=1e12
+    )
+    delta_decay_steps: float | None = option(
+        None,
+        "timesteps after which delta_max has halved: delta_max / (1 + steps / this); none: constant",
+        above=0,
+        high=1e18,
+    )
 
     cg_iterations: int = option(10, "conjugate gradient iterations at most (authors' code: 11)", low=1, high=10**4)
     cg_tolerance: float = option(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
-    cg_damping: float = option(1e-2, "multiple of the identity added to H in the solver (authors' default: 0.01)", low=0, high=1e12)
+    cg_damping: float = option(
+        1e-2, "multiple of the identity added to H in the solver (authors' default: 0.01)", low=0, high=1e12
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -158,9 +183,7 @@ def roll_vines(config: Config, roller, theta: np.ndarray, plan: Plan) -> Vines:
     else:
         advantages = plus.returns.reshape(N, K) - values_at(main.rewards, plan.times, config.gamma)
         deltas = plus.actions.reshape(N, K, D, -1) - main.actions[n, window]
-    return Vines(
-        main.observations[n, window], deltas, advantages, main.rewards.sum(axis=1), main.returns, num_steps
-    )
+    return Vines(main.observations[n, window], deltas, advantages, main.rewards.sum(axis=1), main.returns, num_steps)
 
 
 def values_at(rewards: np.ndarray, times: np.ndarray, gamma: float) -> np.ndarray:
@@ -215,22 +238,20 @@ class Blocks:
 
     def total(self, block_sums) -> np.ndarray:
         """Sum over all ranks' blocks, in the order of the blocks."""
-        return self._comm.sum(block_sums.numpy()[self._mine], self.num_blocks)
+        return self._comm.sum(block_sums[self._mine], self.num_blocks)
 
 
 def surrogate_hessian(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks, c1_over_c2: float):
     """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks."""
-    import tensorflow as tf
-
     row_weights = np.broadcast_to(2 * weights[:, :, None] / blocks.num_rows, vines.observations.shape[:3])
-    arrays = (blocks.share, theta, blocks.cut(vines.observations), blocks.cut(row_weights))
-    share, theta, observations, weights = (tf.constant(array) for array in arrays)
     derivatives = blocks.derivatives
+    rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(row_weights))
+    share, theta = derivatives.tensors(blocks.share, theta)
 
     def product(vector: np.ndarray) -> np.ndarray:
-        sums = derivatives.wasserstein_product(share, theta, vector, observations, weights)
+        sums = derivatives.wasserstein_product(share, theta, vector, *rows)
         if c1_over_c2 > 0:
-            sums += c1_over_c2 * derivatives.sensitivity_product(share, theta, vector, observations, weights)
+            sums = sums + c1_over_c2 * derivatives.sensitivity_product(share, theta, vector, *rows)
         return blocks.total(sums)
 
     return product

@@ -62,8 +62,8 @@ def gauss_newton_product(function, theta: tf.Tensor, vector: tf.Tensor, weights:
 
 
 class PolicyDerivatives:
-    """Compiled derivatives of an MLP policy. Each method returns sums [B, P], one per block of the
-    share (first, last) and zero elsewhere."""
+    """Compiled derivatives of an MLP policy. Each function takes and returns arrays: sums [B, P], one
+    per block of the share (first, last) and zero elsewhere."""
 
     def __init__(self, sizes: tuple[int, ...], num_blocks: int, rows_per_block: int):
         num_parameters = mlp.num_parameters(sizes)
@@ -81,7 +81,9 @@ class PolicyDerivatives:
                 zeros = tf.zeros([num_blocks, num_parameters], tf.float64)
                 return tf.while_loop(lambda i, _: i < first_last[1], body, (first_last[0], zeros))[1]
 
-            return tf.function(sums, input_signature=[share, *signature], jit_compile=True, autograph=False)
+            compiled = tf.function(sums, input_signature=[share, *signature], jit_compile=True, autograph=False)
+            concrete = compiled.get_concrete_function()  # called directly: half of a call's cost is finding it
+            return lambda *arrays: concrete(*map(tf.constant, arrays)).numpy()
 
         def gradient(i, theta, observations, cotangents):
             return weighted_gradient(lambda p: actions(p, observations[i], sizes), theta, cotangents[i])
@@ -98,3 +100,8 @@ class PolicyDerivatives:
         """(share, theta, vector, observations, weights): sum_r weights_r J_r^T J_r vector"""
         self.sensitivity_product = blockwise(sensitivity, theta, theta, observations, weights)
         """The same for the Jacobian of the action with respect to the observation."""
+
+    @staticmethod
+    def tensors(*arrays) -> list[tf.Tensor]:
+        """Arrays as tensors, for calls that share them."""
+        return [tf.constant(array) for array in arrays]

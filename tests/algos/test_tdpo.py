@@ -139,7 +139,9 @@ def test_steps_count_main_and_branches_once_each():
 def test_value_is_the_discounted_rest_of_the_trajectory():
     rewards = np.random.default_rng(0).standard_normal((2, 6))
     values = tdpo.values_at(rewards, np.array([[0, 4], [5, 5]]), 0.9)
-    expected = [[sum(0.9**i * r for i, r in enumerate(rewards[n, t:])) for t in ts] for n, ts in enumerate([[0, 4], [5, 5]])]
+    expected = [
+        [sum(0.9**i * r for i, r in enumerate(rewards[n, t:])) for t in ts] for n, ts in enumerate([[0, 4], [5, 5]])
+    ]
     np.testing.assert_allclose(values, expected)
 
 

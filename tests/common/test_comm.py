@@ -63,7 +63,11 @@ except RuntimeError as error:
 
 def test_collectives_on_three_real_ranks_and_the_odd_one_is_named(mpirun):
     process = subprocess.run(
-        [mpirun, "-np", "3", sys.executable, "-c", PROBE], capture_output=True, text=True, env=mpi_environment(), timeout=120
+        [mpirun, "-np", "3", sys.executable, "-c", PROBE],
+        capture_output=True,
+        text=True,
+        env=mpi_environment(),
+        timeout=120,
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("parameters of rank 2 differ from rank 0's") == 3

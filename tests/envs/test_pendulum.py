@@ -117,7 +117,11 @@ def slow_reward_terms(params, angles):
     in_band = (frequencies > params.band_low_hz - 0.01) & (frequencies < params.band_high_hz + 0.01)
     excess = norm / 200 / params.amplitude - 1
     frequency = 0.1 * (np.sum(standardised[in_band] ** 2) - 1)
-    return frequency, -abs(magnitudes[0] * np.sign(angles.sum()) / 200 - params.offset), -excess if excess >= 0 else 1e-4 * excess
+    return (
+        frequency,
+        -abs(magnitudes[0] * np.sign(angles.sum()) / 200 - params.offset),
+        -excess if excess >= 0 else 1e-4 * excess,
+    )
 
 
 @pytest.mark.parametrize("variant", range(1, 10))
@@ -156,7 +160,9 @@ def test_torque_is_limited_and_recorded_as_executed(roller):
     assert np.all(rollouts.actions == roller.kernel.action_high)
 
 
-@pytest.mark.parametrize("options", [{"variant": 0}, {"start_scale": -1}, {"start_scale": float("nan")}, {"observation": "x"}])
+@pytest.mark.parametrize(
+    "options", [{"variant": 0}, {"start_scale": -1}, {"start_scale": float("nan")}, {"observation": "x"}]
+)
 def test_bad_options_name_the_field(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         pendulum.nlr_kernel(**options)
