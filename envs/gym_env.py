@@ -11,7 +11,7 @@ from .kernel import Kernel
 class KernelEnv(gymnasium.Env):
     """Steps a `Kernel`. The whole state is `env.unwrapped.state`: read it to save, assign to restore."""
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": []}  # noqa: RUF012
 
     def __init__(self, kernel: Kernel, render_mode: str | None = None):
         if render_mode is not None:

@@ -1,3 +1,3 @@
-"""Truly Deterministic Policy Optimization and its rivals, over MPI. Start with `python -m tdpo_baselines.run --help`."""
+"""Truly Deterministic Policy Optimization and its rivals, over MPI."""
 
 __version__ = "0.1.0"

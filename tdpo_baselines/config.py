@@ -87,12 +87,11 @@ def parse_like(name: str, value, example):
 
 
 def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
-    """The field's type without None, and whether None is allowed."""
-    hint = field.type
+    """The field's type without None, and whether None is allowed (as a value, or to be derived)."""
+    hint: typing.Any = field.type
     if isinstance(hint, types.UnionType):
-        (base,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
-        return base, True
-    return typing.get_origin(hint) or hint, False
+        (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    return typing.get_origin(hint) or hint, field.default is None
 
 
 def _parsed(field: dataclasses.Field, text: str):
@@ -123,7 +122,8 @@ def _checked(field: dataclasses.Field, value):
         raise ValueError(f"{field.name} must be of type {base.__name__}, got {value!r}")
     choices = field.metadata["choices"]
     if choices and value not in choices:
-        raise ValueError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}{nearest(value, choices)}")
+        near = nearest(str(value), choices)
+        raise ValueError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}{near}")
     return value
 
 

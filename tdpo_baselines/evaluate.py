@@ -5,6 +5,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,10 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
     else:
         folder = RunFolder(path)
         folder.read_config()
-        state = checkpoint.load_newest(folder.best if use_best else folder.checkpoints)
-        if state is None:
+        newest = checkpoint.load_newest(folder.best if use_best else folder.checkpoints)
+        if newest is None:
             raise ValueError(f"{path} has no checkpoint that can be read; has the run reached its first one?")
+        state = newest
     try:
         return Trained(RunConfig.from_json(state["config"]), state["theta"], int(state["iteration"]))
     except (KeyError, TypeError, ValueError) as error:
@@ -48,12 +50,12 @@ class Evaluation:
     """Per-episode results [E] by name, and the final states [E, S] that they were read off."""
 
     results: dict[str, np.ndarray]
-    rollouts: object
-    kernel: object
+    rollouts: Any
+    kernel: Any
 
     def summary(self) -> dict[str, dict[str, float]]:
-        statistics = {"mean": np.mean, "std": np.std, "min": np.min, "max": np.max}
-        return {name: {s: float(f(values)) for s, f in statistics.items()} for name, values in self.results.items()}
+        names = ("mean", "std", "min", "max")
+        return {key: {s: float(getattr(values, s)()) for s in names} for key, values in self.results.items()}
 
 
 def evaluate(trained: Trained, *, num_episodes: int, seed: int) -> Evaluation:

@@ -32,7 +32,8 @@ def make_kernel(name: str, options: dict):
     """The compiled environment of that name with these options."""
     import gymnasium
 
-    return gymnasium.make(ENVIRONMENTS[name][0], **options).unwrapped.kernel
+    env = gymnasium.make(ENVIRONMENTS[name][0], **options).unwrapped
+    return getattr(env, "kernel")  # noqa: B009
 
 
 def resolve_options(name: str, options: dict) -> dict:

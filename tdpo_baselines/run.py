@@ -135,7 +135,8 @@ def make_budget(arguments: argparse.Namespace) -> Budget:
 def help_text(arguments: argparse.Namespace) -> str:
     algorithm = registry.algorithm(arguments.alg)
     text = make_parser().format_help()
-    values, preset = {}, "none"
+    preset = "none"
+    values: dict = {}
     if arguments.env is not None:
         registry.check_environment(arguments.env)
         preset, values = choose_preset(arguments.alg, arguments.env, arguments.preset)
@@ -174,7 +175,7 @@ def versions() -> dict:
     import subprocess
     from importlib.metadata import version
 
-    found = {"tdpo_baselines": __version__, "python": platform.python_version()}
+    found: dict[str, str | None] = {"tdpo_baselines": __version__, "python": platform.python_version()}
     found |= {name: version(name) for name in ("numpy", "numba", "tensorflow", "gymnasium")}
     here = Path(__file__).parent
     try:

@@ -8,6 +8,7 @@ import dataclasses
 import signal
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class Training:
         self._stop = StopRequest()
         while not self.is_finished():
             stats = self._iterate()
-            stop_reason = comm.on_root(lambda: self._log(stats))
+            stop_reason = comm.on_root(partial(self._log, stats))
             if progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
                 comm.check_equal("parameters", self._learner.theta)
             if progress.iteration % self._budget.checkpoint_every == 0 or self.is_finished() or stop_reason:
@@ -150,6 +151,7 @@ class Training:
             "steps_per_second": (progress.total_timesteps - before.total_timesteps) / elapsed,
         }
         row = {**counters, **main, **times, **stats}
+        assert self._csv is not None
         self._csv.write(row)
         done, done_before = self._budget.fraction_done(progress), self._budget.fraction_done(before)
         seconds_left = elapsed * (1 - done) / (done - done_before)

@@ -64,14 +64,14 @@ class Config(Settings):
         5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", above=0, high=1e12
     )
     action_scale: float = option(5.0, "beta of the paper's recipe: size of the actions", above=0, high=1e12)
-    exploration_std: float | None = option(None, "sigma of the perturbations; none: beta / 60", above=0, high=1e12)
-    c2: float | None = option(
+    exploration_std: float = option(None, "sigma of the perturbations; none: beta / 60", above=0, high=1e12)
+    c2: float = option(
         None, "penalty on E[W^2]; 0 always steps to the trust region; none: 3600 alpha / beta^2", low=0, high=1e18
     )
     c1_over_c2: float = option(
         1.0, "penalty on the policy's sensitivity relative to c2 (paper: 1, authors' advanced run: 0)", low=0, high=1e12
     )
-    delta_max: float | None = option(
+    delta_max: float = option(
         None, "trust region: largest r.m.s. change of the action per update; none: beta / 600", above=0, high=1e12
     )
     delta_decay_steps: float | None = option(
@@ -273,14 +273,14 @@ def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
         lambda v: product(v) + damping * v, g, max_iterations=config.cg_iterations, tolerance=config.cg_tolerance
     )
     xHx = max(x @ (g - residual - damping * x), 0.0)
-    norm = np.linalg.norm(g)
+    norm = float(np.linalg.norm(g))
     unbound = 1 / config.c2 if config.c2 > 0 else np.inf
     to_boundary = delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
     step_size = min(unbound, to_boundary)
     step_size = step_size if np.isfinite(step_size) else 0.0
     return Step(
         delta_theta=step_size * x,
-        cg_residual=np.linalg.norm(residual) / norm if norm > 0 else 0.0,
+        cg_residual=float(np.linalg.norm(residual)) / norm if norm > 0 else 0.0,
         cg_iterations=num_iterations,
         step_w=step_size * np.sqrt(xHx / 2),
         is_bound=to_boundary < unbound,
@@ -306,7 +306,7 @@ def policy_gradient(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks
 def check(config: Config, kernel, num_ranks: int) -> None:
     """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
     N, D = config.num_trajectories, config.held_steps
-    if num_ranks > N:
+    if N < num_ranks:
         raise ValueError(
             f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
             f"pass --num_trajectories {num_ranks} or run on {N} ranks"
@@ -370,7 +370,7 @@ class Learner:
             "return_mean": vines.returns.mean(),
             "discounted_return_mean": vines.discounted_returns.mean(),
             "payoff": vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0],
-            "gradient_norm": np.linalg.norm(g),
+            "gradient_norm": float(np.linalg.norm(g)),
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
             "step_w": step.step_w,

@@ -9,16 +9,19 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+State = dict[str, Any]  # arrays and texts
 
 _PREFIX = "iteration-"
 _FILES = "state"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # how TensorFlow calls the value of a variable
 
 
-def save(folder: Path, iteration: int, state: dict[str, np.ndarray | str], *, keep: int) -> None:
+def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
     """Write `state` as folder/iteration-N and remove all but the newest `keep`."""
     target = folder / f"{_PREFIX}{iteration:09d}"
     partial = folder / f".partial-{os.getpid()}"
@@ -38,7 +41,7 @@ def save(folder: Path, iteration: int, state: dict[str, np.ndarray | str], *, ke
         raise OSError(f"cannot write checkpoint {target}: {_reason(error)}; the ones before it are intact") from error
 
 
-def load(path: Path) -> dict[str, np.ndarray | str]:
+def load(path: Path) -> State:
     """Everything in one checkpoint; OSError if it is torn, corrupt or no checkpoint."""
     try:
         reader = tf.train.load_checkpoint(str(path / _FILES))
@@ -48,7 +51,7 @@ def load(path: Path) -> dict[str, np.ndarray | str]:
         raise OSError(f"{path} is torn or corrupt ({_reason(error)})") from error
 
 
-def load_newest(folder: Path) -> dict[str, np.ndarray | str] | None:
+def load_newest(folder: Path) -> State | None:
     """The newest checkpoint that can be read, with a warning for each that cannot; None if there is none."""
     for path in _newest_first(folder):
         try:

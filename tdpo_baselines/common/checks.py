@@ -17,5 +17,6 @@ def require_memory(cause: str, num_bytes: float) -> None:
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if num_bytes > total / 2:
         raise ValueError(
-            f"{cause} need about {num_bytes / 1e9:.3g} GB per rank, this machine has {total / 1e9:.3g} GB; make them smaller"
+            f"{cause} need about {num_bytes / 1e9:.3g} GB per rank, "
+            f"this machine has {total / 1e9:.3g} GB; make them smaller"
         )

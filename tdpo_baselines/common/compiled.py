@@ -9,14 +9,15 @@ import hashlib
 import inspect
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 from numba import njit
 from numba.core.registry import CPUDispatcher
 
-_made: dict[str, CPUDispatcher] = {}
+_made: dict[str, Any] = {}
 
 
-def compile_template(template: FunctionType, **bound) -> CPUDispatcher:
+def compile_template(template, **bound):
     """The template as a numba function with `bound` as its globals: numbers and numba functions."""
     digest = hashlib.sha256(_source(template))
     for name in sorted(bound):
@@ -38,5 +39,5 @@ def _identity(value) -> str:
     return f"{value.py_func.__qualname__}:{hashlib.sha256(_source(value.py_func)).hexdigest()}"
 
 
-def _source(function: FunctionType) -> bytes:
+def _source(function) -> bytes:
     return Path(inspect.getfile(function)).read_bytes()
