@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import command, mpi_environment
+from programs import ROOT, command, mpi_environment
 
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
 
-ROOT = Path(__file__).parent.parent
 prepare_environment()
 
 

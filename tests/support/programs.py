@@ -5,6 +5,8 @@ import signal
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).parent.parent.parent
+
 
 def command(mpirun: str, module: str, *arguments: str, ranks: int) -> list[str]:
     python = [sys.executable, "-m", f"tdpo_baselines.{module}", *arguments]
