@@ -9,7 +9,7 @@ setup(
     long_description=Path("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
-    python_requires=">=3.10",
+    python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
     package_data={"tdpo_baselines": ["presets/*.json"]},
     install_requires=[

@@ -36,7 +36,7 @@ class Experiment:
 EXPERIMENTS = {
     "main": Experiment("Main variant, shipped settings", "pendulum-nlr", range(10), 1e8),
     **{
-        f"variant-{v}": Experiment(f"Variant {v}, shipped settings", f"pendulum-nlr-{v}", range(3), 1e8)
+        f"variant-{v}": Experiment(f"Variant {v}, shipped settings", f"pendulum-nlr-{v}", range(3), 6e7)
         for v in range(2, 10)
     },
     "full-starts": Experiment(

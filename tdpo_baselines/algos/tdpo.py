@@ -28,12 +28,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..common import cg, mlp
+from ..common.blocks import ROWS_PER_BLOCK, Blocks
 from ..common.checks import require_finite, require_memory
 from ..common.comm import Comm
 from ..common.seeding import generator, stratified
 from ..config import Settings, option
-
-ROWS_PER_BLOCK = 48  # about this many rows are summed in one block; fixes the order of every sum
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,29 @@ class Config(Settings):
                 object.__setattr__(self, name, value)
 
 
+def check(config: Config, kernel, num_ranks: int) -> None:
+    """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
+    N, D = config.num_trajectories, config.held_steps
+    if N < num_ranks:
+        raise ValueError(
+            f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
+            f"pass --num_trajectories {num_ranks} or run on {N} ranks"
+        )
+    if D > kernel.horizon:
+        raise ValueError(f"held_steps must be at most the horizon ({kernel.horizon}), got {D}")
+    O, A = kernel.observation_size, kernel.action_size
+    K = num_branches(config, kernel.horizon, A)
+    P = mlp.num_parameters((O, *config.hidden_sizes, A))
+    main = N / num_ranks * (kernel.horizon * (O + A + 2) + 2 * K * kernel.state_size)
+    rows = 4 * N * K * D * (O + 2 * A + 4) + N * K * D / ROWS_PER_BLOCK * P + 20 * P
+    require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
+
+
+def num_branches(config: Config, horizon: int, action_size: int) -> int:
+    """K: branches per trajectory, which branch_times=all makes as many as there are steps and coordinates."""
+    return (horizon - config.held_steps + 1) * action_size if config.branch_times == "all" else config.num_branches
+
+
 # Algorithm 2: the DeVine estimator. A plan is what it draws, vines are what it rolls out.
 
 
@@ -148,7 +170,7 @@ def draw_times(config: Config, rng: np.random.Generator, nu: np.ndarray) -> np.n
     else:
         quantiles = rng.random((N, K))
     times = np.searchsorted(np.cumsum(nu), quantiles, side="right")
-    return np.sort(np.minimum(times, len(nu) - 1), axis=1)
+    return np.sort(np.minimum(times, np.flatnonzero(nu)[-1]), axis=1)  # the sum of nu may round to below one
 
 
 class Vines(NamedTuple):
@@ -186,6 +208,15 @@ def roll_vines(config: Config, roller, theta: np.ndarray, plan: Plan) -> Vines:
     return Vines(main.observations[n, window], deltas, advantages, main.rewards.sum(axis=1), main.returns, num_steps)
 
 
+def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
+    """Every rank's vines, in trajectory order, on every rank, in one message."""
+    shapes = [array.shape[1:] for array in vines]
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(vines, sizes)], axis=1, dtype=np.float64)
+    everyone = np.split(comm.gather(packed, num_trajectories), np.cumsum(sizes)[:-1], axis=1)
+    return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
+
+
 def values_at(rewards: np.ndarray, times: np.ndarray, gamma: float) -> np.ndarray:
     """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each main trajectory at its branch times. [N, K]"""
     values = np.zeros_like(rewards)
@@ -212,33 +243,10 @@ def action_gradients(vines: Vines, weights: np.ndarray) -> np.ndarray:
 # Algorithm 1: gradient, surrogate, step.
 
 
-class Blocks:
-    """Rows of all trajectories, cut into blocks of whole trajectories that the ranks share."""
-
-    def __init__(self, config: Config, roller, comm: Comm):
-        from ..common.policy import PolicyDerivatives
-
-        N, D = config.num_trajectories, config.held_steps
-        K = num_branches(config, roller.horizon, roller.layer_sizes[-1])
-        per_block = min(N, max(1, ROWS_PER_BLOCK // (K * D)))  # trajectories
-        self.num_blocks = -(-N // per_block)
-        self.num_rows = N * K * D
-        self._rows_per_block = per_block * K * D
-        self._comm = comm
-        self._mine = comm.share(self.num_blocks)
-        self.share = np.array([self._mine.start, self._mine.stop], dtype=np.int32)
-        self.derivatives = PolicyDerivatives(roller.layer_sizes, self.num_blocks, self._rows_per_block)
-
-    def cut(self, rows: np.ndarray) -> np.ndarray:
-        """Rows [N, K, D, ...] as blocks [B, R, ...]; the last block is filled up with zeros."""
-        rest = rows.shape[3:]
-        padded = np.zeros((self.num_blocks * self._rows_per_block, *rest))
-        padded[: self.num_rows] = rows.reshape(self.num_rows, *rest)
-        return padded.reshape(self.num_blocks, self._rows_per_block, *rest)
-
-    def total(self, block_sums) -> np.ndarray:
-        """Sum over all ranks' blocks, in the order of the blocks."""
-        return self._comm.sum(block_sums[self._mine], self.num_blocks)
+def policy_gradient(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """g [P] from the vines of all ranks."""
+    observations, cotangents = blocks.cut(vines.observations), blocks.cut(action_gradients(vines, weights))
+    return blocks.total(blocks.derivatives.gradient(blocks.share, theta, observations, cotangents))
 
 
 def surrogate_hessian(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks, c1_over_c2: float):
@@ -288,44 +296,6 @@ def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
     )
 
 
-def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
-    """Every rank's vines, in trajectory order, on every rank, in one message."""
-    shapes = [array.shape[1:] for array in vines]
-    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(vines, sizes)], axis=1, dtype=np.float64)
-    everyone = np.split(comm.gather(packed, num_trajectories), np.cumsum(sizes)[:-1], axis=1)
-    return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
-
-
-def policy_gradient(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks) -> np.ndarray:
-    """g [P] from the vines of all ranks."""
-    cotangents = blocks.cut(action_gradients(vines, weights))
-    return blocks.total(blocks.derivatives.gradient(blocks.share, theta, blocks.cut(vines.observations), cotangents))
-
-
-def check(config: Config, kernel, num_ranks: int) -> None:
-    """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
-    N, D = config.num_trajectories, config.held_steps
-    if N < num_ranks:
-        raise ValueError(
-            f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
-            f"pass --num_trajectories {num_ranks} or run on {N} ranks"
-        )
-    if D > kernel.horizon:
-        raise ValueError(f"held_steps must be at most the horizon ({kernel.horizon}), got {D}")
-    O, A = kernel.observation_size, kernel.action_size
-    K = num_branches(config, kernel.horizon, A)
-    P = mlp.num_parameters((O, *config.hidden_sizes, A))
-    main = N / num_ranks * (kernel.horizon * (O + A + 2) + 2 * K * kernel.state_size)
-    rows = 4 * N * K * D * (O + 2 * A + 4) + N * K * D / ROWS_PER_BLOCK * P + 20 * P
-    require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
-
-
-def num_branches(config: Config, horizon: int, action_size: int) -> int:
-    """K: branches per trajectory, which branch_times=all makes as many as there are steps and coordinates."""
-    return (horizon - config.held_steps + 1) * action_size if config.branch_times == "all" else config.num_branches
-
-
 class Learner:
     """Algorithm 1, one iteration at a time. `state` is all that a checkpoint must hold."""
 
@@ -334,7 +304,8 @@ class Learner:
         self._roller = roller
         self._comm = comm
         self._seed = seed
-        self._blocks = Blocks(config, roller, comm)
+        rows_per_trajectory = num_branches(config, roller.horizon, roller.layer_sizes[-1]) * config.held_steps
+        self._blocks = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
 
     def state(self) -> dict[str, np.ndarray]:

@@ -117,8 +117,7 @@ def connect() -> Comm:
     """The MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
     if launched_size() == 1:
         return Comm()
-    if int(os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE", 1)) > (os.cpu_count() or 1):
-        os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
+    os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
     try:
         return MPIComm()
     except ImportError as error:

@@ -5,6 +5,7 @@ import pytest
 from envs import pendulum
 from tdpo_baselines.algos import tdpo
 from tdpo_baselines.common import mlp
+from tdpo_baselines.common.blocks import Blocks
 from tdpo_baselines.common.comm import Comm
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.seeding import generator
@@ -18,7 +19,8 @@ class Problem:
         self.kernel = kernel
         self.roller = KernelRoller(kernel, hidden_sizes, self.config.gamma)
         self.theta = mlp.initial_parameters(self.roller.layer_sizes, np.random.default_rng(1), output_gain)
-        self._blocks = tdpo.Blocks(self.config, self.roller, Comm())
+        rows = tdpo.num_branches(self.config, kernel.horizon, kernel.action_size) * self.config.held_steps
+        self._blocks = Blocks(self.config.num_trajectories, rows, self.roller.layer_sizes, Comm())
 
     def plan(self, iteration=0):
         return tdpo.draw_plan(
@@ -28,9 +30,7 @@ class Problem:
 
     def gradient(self, plan):
         vines = tdpo.roll_vines(self.config, self.roller, self.theta, plan)
-        cotangents = self._blocks.cut(tdpo.action_gradients(vines, plan.weights))
-        derivatives, observations = self._blocks.derivatives, self._blocks.cut(vines.observations)
-        return self._blocks.total(derivatives.gradient(self._blocks.share, self.theta, observations, cotangents))
+        return tdpo.policy_gradient(vines, self.theta, plan.weights, self._blocks)
 
     def payoff(self, theta, starts):
         rewards = self.roller.rollouts(theta, self.roller.start_states(starts)).rewards
