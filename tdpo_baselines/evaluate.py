@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import registry
+from .common.checks import require_memory
 from .common.seeding import generator
 from .common.tensorflow_setup import load_tensorflow, prepare_environment
 from .run_folder import RunConfig, RunFolder
@@ -39,10 +40,7 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
         if newest is None:
             raise ValueError(f"{path} has no checkpoint that can be read; has the run reached its first one?")
         state = newest
-    try:
-        return Trained(RunConfig.from_json(state["config"]), state["theta"], int(state["iteration"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the checkpoint in {path} is not one of a run ({error!r})") from error
+    return Trained(RunConfig.from_checkpoint(state), state["theta"], int(state["iteration"]))
 
 
 @dataclass
@@ -69,6 +67,8 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int) -> Evaluation:
         raise ValueError(
             f"the checkpoint has {trained.theta.size} parameters, its config asks for {roller.num_parameters}"
         )
+    floats_per_step = kernel.observation_size + kernel.action_size + 1
+    require_memory("--episodes", 8 * num_episodes * (kernel.horizon * floats_per_step + 2 * kernel.state_size))
     starts = generator(seed, "evaluation").random((num_episodes, kernel.start_size))
     rollouts = roller.rollouts(trained.theta, roller.start_states(starts))
     scale = options.gamma ** np.arange(kernel.horizon)
@@ -113,6 +113,14 @@ def table(trained: Trained, evaluation: Evaluation) -> str:
     return "\n".join(lines)
 
 
+def as_json(trained: Trained, evaluation: Evaluation) -> str:
+    config = trained.config
+    head = {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
+    episodes = {name: values.tolist() for name, values in evaluation.results.items()}
+    summary = evaluation.summary()
+    return json.dumps({**head, "iteration": trained.iteration, "summary": summary, "episodes": episodes})
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.evaluate", description=__doc__, allow_abbrev=False)
     parser.add_argument("path", metavar="DIR", help="a run's folder, or one checkpoint's")
@@ -135,20 +143,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         trained = load(parsed.path, use_best=parsed.best)
         evaluation = evaluate(trained, num_episodes=parsed.episodes, seed=parsed.seed)
+        print(as_json(trained, evaluation) if parsed.json else table(trained, evaluation), flush=True)
         if parsed.plot:
             draw(evaluation).savefig(parsed.plot, dpi=120)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    if parsed.json:
-        config = trained.config
-        head = {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
-        episodes = {name: values.tolist() for name, values in evaluation.results.items()}
-        print(
-            json.dumps({**head, "iteration": trained.iteration, "summary": evaluation.summary(), "episodes": episodes})
-        )
-    else:
-        print(table(trained, evaluation))
     return 0
 
 

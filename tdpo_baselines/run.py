@@ -1,20 +1,24 @@
 """Train: `python -m tdpo_baselines.run --env pendulum-nlr`, alone or under mpirun."""
 
 import argparse
+import contextlib
 import os
+import platform
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 from . import __version__, registry
 from .budget import Budget
-from .common import comm as communication
+from .common import launcher
 from .common.tensorflow_setup import load_tensorflow, prepare_environment
 from .config import nearest, parse_number, read_json
 from .run_folder import RunConfig, RunFolder
 
 EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
 SECONDS_FOR_ROOT_TO_SPEAK = 20
 
 
@@ -50,6 +54,7 @@ def make_parser() -> Parser:
     add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
     add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")
     add("--resume", action="store_true", help="continue the run in --log_dir; start it if it has not begun")
+    add("--tensorboard", action="store_true", help="also write TensorBoard events (needs the tensorboard extra)")
     add("--quiet", action="store_true", help="print errors only")
     return parser
 
@@ -159,43 +164,50 @@ def list_text() -> str:
 def prepare_folder(folder: RunFolder, config: RunConfig, *, is_resumed: bool, num_ranks: int) -> None:
     """Check and create the run folder: nothing that is there already is overwritten."""
     folder.create()
-    if folder.has_run():
-        if not is_resumed:
-            raise ValueError(f"{folder.path} holds a run already; continue it with --resume or pass another --log_dir")
-        differences = folder.read_config().differences(config)
-        if differences:
-            raise ValueError(f"{folder.path} holds another run ({'; '.join(differences)}); pass another --log_dir")
     folder.lock()
+    try:
+        if folder.has_run():
+            if not is_resumed:
+                raise ValueError(
+                    f"{folder.path} holds a run already; continue it with --resume or pass another --log_dir"
+                )
+            differences = folder.read_config().differences(config)
+            if differences:
+                raise ValueError(f"{folder.path} holds another run ({'; '.join(differences)}); pass another --log_dir")
+    except ValueError:
+        folder.unlock()
+        raise
     made_with = {**versions(), "num_ranks": num_ranks}
     folder.write_config(RunConfig(**{**vars(config), "made_with": made_with}))
 
 
-def versions() -> dict:
-    import platform
-    import subprocess
-    from importlib.metadata import version
+def versions() -> dict[str, str | None]:
+    """Versions of what decides the numbers, and the revision if this is a checkout."""
+    from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str | None] = {"tdpo_baselines": __version__, "python": platform.python_version()}
-    found |= {name: version(name) for name in ("numpy", "numba", "tensorflow", "gymnasium")}
-    here = Path(__file__).parent
-    try:
-        git = subprocess.run(["git", "-C", here, "rev-parse", "HEAD"], capture_output=True, text=True)
-        found["git_revision"] = git.stdout.strip() or None
-    except OSError:
-        found["git_revision"] = None
+    for name in ("numpy", "numba", "tensorflow", "gymnasium"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    checkout = Path(__file__).parent.parent
+    if (checkout / ".git").exists():
+        command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+        with contextlib.suppress(OSError):
+            found["git_revision"] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     return found
 
 
-def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, comm: communication.Comm):
-    """Everything before the first update. What goes wrong here is for the user to mend."""
+def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, kernel, comm):
+    """Everything before the first update."""
     from .common.logger import Console
     from .common.rollout import KernelRoller
 
     console = Console(arguments.quiet or comm.rank > 0)
-    kernel = registry.make_kernel(config.environment, config.env_options)
     algorithm = registry.algorithm(config.algorithm)
     options = algorithm.Config.from_values(config.options)
-    algorithm.check(options, kernel, comm.size)
+    comm.on_root(lambda: algorithm.check(options, kernel, comm.size))
     folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
     comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
     console.say(
@@ -208,15 +220,15 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, comm: 
     roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
     learner = algorithm.Learner(options, roller, comm, config.seed)
     training = Training(learner, config, folder, comm, make_budget(arguments), console)
+    if arguments.tensorboard:
+        comm.on_root(training.open_tensorboard)
     training.prepare(is_resumed=arguments.resume)
     return training
 
 
 def main(arguments: list[str] | None = None) -> int:
-    prepare_environment()
-    is_root = communication.launched_rank() == 0
-    comm = communication.Comm()
-    exit_code = EXIT_USER_ERROR
+    prepare_environment()  # before anything imports NumPy
+    is_root = not launcher.rank()
     try:
         parsed = parse(sys.argv[1:] if arguments is None else arguments)
         if parsed.help or parsed.list:
@@ -225,37 +237,40 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         make_budget(parsed)
         config, preset = resolve(parsed)
-        comm = communication.connect()
-        training = set_up(parsed, config, preset, comm)
+        kernel = registry.make_kernel(config.environment, config.env_options)
+        from .common.comm import connect
+
+        comm = connect()
+    except ValueError as error:  # the same on every rank
+        if is_root:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+        else:
+            time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)  # the first rank to leave makes mpirun end the others
+        return EXIT_USER_ERROR
+    return run_together(parsed, config, preset, kernel, comm)
+
+
+def run_together(arguments: argparse.Namespace, config: RunConfig, preset: str, kernel, comm) -> int:
+    """Train on all ranks. What all know of ends in order; anything else on one rank ends the job at once."""
+    from .common.checks import NotFinite
+    from .common.comm import Refused, print_rank_traceback
+
+    exit_code = EXIT_USER_ERROR
+    try:
+        training = set_up(arguments, config, preset, kernel, comm)
         exit_code = EXIT_FAILED
         return training.run()
-    except (ValueError, OSError, FloatingPointError) as error:
-        if exit_code == EXIT_FAILED and isinstance(error, ValueError):
-            return end_all(comm)
-        refuse(error, comm)
+    except (Refused, NotFinite) as error:
+        if comm.rank == 0:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+        comm.broadcast(None)  # no rank leaves before it is said
         return exit_code
     except KeyboardInterrupt:
-        os._exit(130)
+        os._exit(EXIT_INTERRUPTED)
     except Exception:
-        return end_all(comm)
-
-
-def refuse(error: Exception, comm: communication.Comm) -> None:
-    """Print what is wrong, once. No rank may leave before: its launcher would end rank 0 unheard."""
-    is_root = communication.launched_rank() == 0
-    if is_root:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-    if comm.size > 1:
-        comm.broadcast(None)
-    elif not is_root:
-        time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)
-
-
-def end_all(comm: communication.Comm) -> int:
-    """Our own mistake on one rank: its traceback, and the end of every rank."""
-    communication.print_rank_traceback(comm)
-    comm.abort()
-    return EXIT_FAILED
+        print_rank_traceback(comm)
+        comm.abort()
+        return EXIT_FAILED
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -23,9 +24,18 @@ class RunConfig:
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
 
+    def __post_init__(self):
+        for name, hint in self.__annotations__.items():
+            if not isinstance(getattr(self, name), hint):
+                raise TypeError(f"{name} is not of type {hint.__name__}")
+
     @staticmethod
-    def from_json(text: str) -> "RunConfig":
-        return RunConfig(**json.loads(text))
+    def from_checkpoint(state: dict) -> "RunConfig":
+        """The config that every checkpoint carries."""
+        try:
+            return RunConfig(**json.loads(state["config"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the checkpoint is not one of a run ({error!r})") from error
 
     def differences(self, other: "RunConfig") -> list[str]:
         """What would make `other` another run: 'gamma: 0.9 here, 0.99 asked for'."""
@@ -47,11 +57,13 @@ class RunFolder:
 
     def create(self) -> None:
         """Make the folder and prove that it can be written, before any work is done."""
-        probe = self.path / ".partial-probe"
+        probe = self.path / f".probe-{os.getpid()}"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            probe.write_bytes(bytes(65536))
-            probe.unlink()
+            try:
+                probe.write_bytes(bytes(16384))
+            finally:
+                probe.unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(
                 f"cannot write to log_dir {self.path}: {error.strerror}; pass another --log_dir or make room"
@@ -62,10 +74,17 @@ class RunFolder:
         self._lock = open(self.path / ".lock", "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise ValueError(
                 f"another process is training in {self.path}; wait for it or pass another --log_dir"
             ) from error
+        except OSError as error:
+            print(
+                f"warning: {self.path} cannot be locked ({error.strerror}); start no second run there", file=sys.stderr
+            )
+
+    def unlock(self) -> None:
+        self._lock.close()
 
     def has_run(self) -> bool:
         return self.config_path.exists() or self.progress_path.exists()

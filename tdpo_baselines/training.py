@@ -5,6 +5,7 @@ and `theta`. All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
+import importlib.util
 import signal
 import time
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 from .budget import Budget
 from .common import checkpoint
+from .common.checks import NotFinite
 from .common.comm import Comm
 from .common.logger import Console, ProgressCSV, hours_minutes
 from .run_folder import RunConfig, RunFolder
@@ -70,7 +72,9 @@ class Training:
         self._console = console
         self._progress = Progress()
         self._csv: ProgressCSV | None = None
-        self._best_saved = -1
+        self._events = None
+        self._has_warned = False
+        self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
 
     def prepare(self, *, is_resumed: bool) -> None:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
@@ -86,10 +90,22 @@ class Training:
         state = checkpoint.load_newest(self._folder.checkpoints)
         if state is None:
             return None
-        differences = RunConfig.from_json(state.pop("config")).differences(self._config)
+        differences = RunConfig.from_checkpoint(state).differences(self._config)
         if differences:
             raise ValueError(f"the checkpoint in {self._folder.path} is of another run ({'; '.join(differences)})")
+        mine = {**self._progress.state(), **self._learner.state()}
+        for name, value in mine.items():
+            if name not in state or np.shape(state[name]) != np.shape(value):
+                raise ValueError(f"the checkpoint in {self._folder.path} has no {name} of shape {np.shape(value)}")
         return state
+
+    def open_tensorboard(self) -> None:
+        """From now on every row goes to TensorBoard events as well. On rank 0 only."""
+        import tensorflow as tf
+
+        if importlib.util.find_spec("tensorboard") is None:
+            raise ValueError('--tensorboard needs TensorBoard: pip install "tdpo_baselines[tensorboard]"')
+        self._events = tf.summary.create_file_writer(str(self._folder.path / "tensorboard"))
 
     def is_finished(self) -> bool:
         return self._budget.fraction_done(self._progress) >= 1.0
@@ -98,16 +114,17 @@ class Training:
         """Train to the end of the budget; the process's exit code."""
         progress, comm = self._progress, self._comm
         if self.is_finished():
-            self._console.say(f"{self._folder.path} is finished already; a larger --num_timesteps continues it")
+            self._console.say(f"{self._folder.path} is finished already; a larger budget continues it")
             return 0
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
         self._stop = StopRequest()
         while not self.is_finished():
             stats = self._iterate()
             stop_reason = comm.on_root(partial(self._log, stats))
-            if progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
+            is_saving = progress.iteration % self._budget.checkpoint_every == 0 or self.is_finished() or stop_reason
+            if is_saving or progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
                 comm.check_equal("parameters", self._learner.theta)
-            if progress.iteration % self._budget.checkpoint_every == 0 or self.is_finished() or stop_reason:
+            if is_saving:
                 self._save()
             if stop_reason and not self.is_finished():
                 self._console.say(f"stopped at iteration {progress.iteration} ({stop_reason}); continue with --resume")
@@ -125,9 +142,9 @@ class Training:
         progress, theta = self._progress, self._learner.theta
         try:
             stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
-        except FloatingPointError as error:
+        except NotFinite as error:
             self._save()
-            raise FloatingPointError(
+            raise NotFinite(
                 f"iteration {progress.iteration + 1}: {error}; the state before it is saved in "
                 f"{self._folder.checkpoints}; smaller steps or perturbations may help"
             ) from error
@@ -153,6 +170,11 @@ class Training:
         row = {**counters, **main, **times, **stats}
         assert self._csv is not None
         self._csv.write(row)
+        if self._events is not None:
+            write_events(self._events, row)
+        if stats["gradient_norm"] == 0 and not self._has_warned:
+            self._has_warned = True
+            self._console.say("warning: the gradient is exactly zero; are all actions at their limits?")
         done, done_before = self._budget.fraction_done(progress), self._budget.fraction_done(before)
         seconds_left = elapsed * (1 - done) / (done - done_before)
         self._console.show(row, fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
@@ -160,16 +182,25 @@ class Training:
         return self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
 
     def _save(self) -> None:
-        """Checkpoint of the complete state by rank 0, and the best parameters if they are new."""
+        """Checkpoint of the complete state by rank 0, and of the best parameters if they are new."""
         self._comm.on_root(self._write_checkpoints)
 
     def _write_checkpoints(self) -> None:
-        progress = self._progress
-        state = {**progress.state(), **self._learner.state(), "config": self._config.to_json()}
-        checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
+        progress, config = self._progress, self._config.to_json()
         if progress.best_iteration != self._best_saved and progress.best_theta is not None:
+            best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration), "config": config}
+            checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)
             self._best_saved = progress.best_iteration
-            best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration)}
-            checkpoint.save(
-                self._folder.best, progress.best_iteration, {**best, "config": self._config.to_json()}, keep=1
-            )
+        if progress.iteration != self._saved:
+            state = {**progress.state(), **self._learner.state(), "config": config}
+            checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
+            self._saved = progress.iteration
+
+
+def write_events(writer, row: dict) -> None:
+    """A row of progress.csv as TensorBoard scalars over timesteps."""
+    import tensorflow as tf
+
+    with writer.as_default(step=row["total_timesteps"]):
+        for name, value in row.items():
+            tf.summary.scalar(name, value)

@@ -46,6 +46,7 @@ def test_json_round_trip():
         ({"is_on": "maybe"}, "is_on must be true or false"),
         ({"is_on": 1}, "is_on must be of type bool"),
         ({"sizes": "4,0"}, "sizes must be at least 1"),
+        ({"count": 10**400}, "count must be at least 1 and at most 10"),
         ({"count": None}, "count must be a finite number, got None"),
         ({"kind": "__import__('os').system('true')"}, "kind must be one of"),
     ],
@@ -53,6 +54,16 @@ def test_json_round_trip():
 def test_bad_values_name_the_field_and_what_was_expected(values, message):
     with pytest.raises(ValueError, match="^" + message.replace("(", r"\(").replace(")", r"\)")):
         Example.from_values(values)
+
+
+def test_large_whole_numbers_are_exact():
+    assert config.parse_number("seed", "9007199254740993", int) == 9007199254740993
+
+
+@pytest.mark.parametrize(("value", "example"), [(None, 0.1), ([], 1), (True, 1), (1.5, 1), (3, "angle")])
+def test_environment_options_of_a_wrong_type_are_refused(value, example):
+    with pytest.raises(ValueError, match="env.x must be"):
+        config.parse_like("env.x", value, example)
 
 
 def test_every_option_of_tdpo_is_described():

@@ -1,16 +1,18 @@
 """The program as a user meets it: one run on any number of ranks, killed and resumed, refused politely."""
 
+import importlib.util
 import json
 import os
 import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
-from programs import deterministic_part, kill_all
+from programs import deterministic_part, kill_all, mpi_environment
 
 from tdpo_baselines import run
 
@@ -73,6 +75,19 @@ def test_killed_at_a_random_moment_and_resumed_on_other_ranks_it_is_the_same(
     assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
 
 
+def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
+    """Long dot products would be split over threads, and so depend on the cores, were threads not limited."""
+    large = ("--env", "pendulum-nlr", "--set", "num_trajectories=3", "num_branches=1", "hidden_sizes=128,128")
+    arguments = (*large, "--num_iterations", "4", "--log_dir")
+    assert program("run", *arguments, str(tmp_path / "all-cores")).returncode == 0
+    assert program("run", *arguments, str(tmp_path / "ranks"), ranks=2).returncode == 0
+    one_core = {min(os.sched_getaffinity(0))}
+    pinned = program("run", *arguments, str(tmp_path / "one"), preexec_fn=lambda: os.sched_setaffinity(0, one_core))
+    assert pinned.returncode == 0
+    expected = deterministic_part(tmp_path / "all-cores")
+    assert deterministic_part(tmp_path / "ranks") == deterministic_part(tmp_path / "one") == expected
+
+
 def test_resume_of_a_finished_run_says_so(program, reference):
     process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(reference), "--resume")
     assert process.returncode == 0
@@ -108,18 +123,15 @@ def test_torn_newest_checkpoint_is_skipped_and_the_run_is_the_same(program, tmp_
     assert deterministic_part(folder) == deterministic_part(reference)
 
 
-def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path):
-    import subprocess
-
-    from programs import mpi_environment
-
+@pytest.mark.parametrize("kind", ["KeyError", "OSError", "FloatingPointError", "ValueError"])
+def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path, kind):
     code = (
         "import sys, tdpo_baselines.algos.tdpo as tdpo\n"
         "from tdpo_baselines import run\n"
-        "from tdpo_baselines.common.comm import launched_rank\n"
+        "from tdpo_baselines.common import launcher\n"
         "best_step = tdpo.best_step\n"
         "def broken(*arguments):\n"
-        "    if launched_rank() == 1: raise KeyError('planted')\n"
+        f"    if launcher.rank() == 1: raise {kind}('planted')\n"
         "    return best_step(*arguments)\n"
         "tdpo.best_step = broken\n"
         "sys.exit(run.main())\n"
@@ -127,8 +139,38 @@ def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path)
     command = [mpirun, "-np", "3", sys.executable, "-c", code, *SMALL, "--log_dir", str(tmp_path / "run")]
     process = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), timeout=120)
     assert process.returncode != 0
-    assert "[rank 1] KeyError: 'planted'" in process.stderr
+    assert f"[rank 1] {kind}: " in process.stderr
     assert "[rank 0]" not in process.stderr
+
+
+def test_resume_without_a_readable_checkpoint_touches_nothing(program, tmp_path, reference):
+    folder = tmp_path / "run"
+    shutil.copytree(reference, folder)
+    for data in folder.glob("checkpoints/*/state.data*"):
+        data.write_bytes(b"")
+    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(folder), "--resume")
+    assert process.returncode == 2 and "none of the checkpoints" in process.stderr
+    assert (folder / "progress.csv").read_bytes() == (reference / "progress.csv").read_bytes()
+
+
+@pytest.mark.parametrize("damage", ["rows missing", "not a table", "garbage row"])
+def test_damaged_progress_is_named_and_left_alone(program, tmp_path, reference, damage):
+    folder = tmp_path / "run"
+    shutil.copytree(reference, folder)
+    lines = (folder / "progress.csv").read_text().splitlines(keepends=True)
+    damaged = {"rows missing": lines[:20], "not a table": ["hello\n"], "garbage row": [*lines[:5], "xx\n", *lines[6:]]}
+    (folder / "progress.csv").write_text("".join(damaged[damage]))
+    process = program("run", *SMALL, "--num_iterations", "50", "--log_dir", str(folder), "--resume")
+    assert process.returncode == 2 and "does not hold the 40 rows before the checkpoint" in process.stderr
+    assert (folder / "progress.csv").read_text() == "".join(damaged[damage])
+
+
+def test_tensorboard_events_are_written_or_the_remedy_is_named(program, tmp_path):
+    process = program("run", *SMALL, "--num_iterations", "2", "--log_dir", str(tmp_path / "run"), "--tensorboard")
+    if importlib.util.find_spec("tensorboard") is None:
+        assert process.returncode == 2 and "tdpo_baselines[tensorboard]" in process.stderr
+    else:
+        assert process.returncode == 0 and list((tmp_path / "run" / "tensorboard").glob("events*"))
 
 
 BAD = {
@@ -146,6 +188,8 @@ BAD = {
     ("--env", "pendulum-nlr", "--num_timesteps", "1e400"): "num_timesteps must be a whole number",
     ("--env", "pendulum-nlr", "--num_timesteps", "-5"): "num_timesteps must be at least 1",
     ("--env", "pendulum-nlr", "--num_iterations", "0"): "num_iterations must be at least 1",
+    ("--env", "pendulum-nlr", "--set", "action_scale=1e-200"): "action_scale must be at least",
+    ("--env", "pendulum-nlr", "--set", "env.variant=1.5"): "env.variant must be a whole number",
     ("--env", "pendulum-nlr", "--seed", "-1"): "seed must be at least 0",
     ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
     ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",

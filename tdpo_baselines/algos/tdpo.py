@@ -60,9 +60,9 @@ class Config(Settings):
     )
 
     reward_scale: float = option(
-        5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", above=0, high=1e12
+        5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", low=1e-12, high=1e12
     )
-    action_scale: float = option(5.0, "beta of the paper's recipe: size of the actions", above=0, high=1e12)
+    action_scale: float = option(5.0, "beta of the paper's recipe: size of the actions", low=1e-9, high=1e9)
     exploration_std: float = option(None, "sigma of the perturbations; none: beta / 60", above=0, high=1e12)
     c2: float = option(
         None, "penalty on E[W^2]; 0 always steps to the trust region; none: 3600 alpha / beta^2", low=0, high=1e18
@@ -145,7 +145,7 @@ def draw_plan(config: Config, rng: np.random.Generator, *, horizon: int, start_s
     visitation = discounts(config.gamma, horizon - config.held_steps + 1)  # [legal times]
     if config.branch_times == "all":
         num_times = len(visitation)
-        times = np.broadcast_to(np.repeat(np.arange(num_times), A), (N, num_times * A))
+        times = np.tile(np.repeat(np.arange(num_times), A), (N, 1))
         nu = np.full(num_times, 1 / num_times)
         coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), times.shape)
     else:
@@ -191,7 +191,7 @@ def roll_vines(config: Config, roller, theta: np.ndarray, plan: Plan) -> Vines:
 
     states = main.saved_states.reshape(N * K, -1)
     offsets = np.repeat(plan.directions.reshape(N * K, 1, -1), D, axis=1)  # [N K, D, A]
-    remaining = (T - plan.times).reshape(N * K)
+    remaining = np.where(plan.times < main.lengths[:, None], T - plan.times, 0).reshape(N * K)
     plus = roller.rollouts(theta, states, num_steps=remaining, offsets=offsets, num_recorded=D)
     num_steps = main.lengths + plus.lengths.reshape(N, K).sum(axis=1)
 
@@ -233,10 +233,10 @@ def action_gradients(vines: Vines, weights: np.ndarray) -> np.ndarray:
     Algorithm 2's estimator, averaged over branches and over held steps: chained with the policy's
     Jacobians and summed it is g. A perturbation that the limits of the action undid says nothing.
     """
-    num_branches, D, A = weights.size, *vines.deltas.shape[2:]
+    D, A = vines.deltas.shape[2:]
     squared = np.sum(vines.deltas**2, axis=(2, 3))  # [N, K]
     slopes = np.divide(vines.advantages, squared, out=np.zeros_like(squared), where=squared > 0)
-    scale = A * weights * slopes / (num_branches * D)  # [N, K]
+    scale = A * weights * slopes / (weights.size * D)  # [N, K]
     return scale[:, :, None, None] * vines.deltas
 
 
@@ -275,7 +275,7 @@ class Step(NamedTuple):
 
 
 def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
-    """The surrogate's maximum along H^-1 g inside the trust region 1/2 d'Hd <= delta_max^2."""
+    """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2."""
     damping = config.cg_damping
     x, residual, num_iterations = cg.solve(
         lambda v: product(v) + damping * v, g, max_iterations=config.cg_iterations, tolerance=config.cg_tolerance
@@ -331,6 +331,7 @@ class Learner:
 
         delta_max = config.delta_max / (1 + total_timesteps / (config.delta_decay_steps or np.inf))
         g = policy_gradient(vines, self.theta, plan.weights, self._blocks)
+        require_finite("gradient", g)
         product = surrogate_hessian(vines, self.theta, plan.weights, self._blocks, config.c1_over_c2)
         step = best_step(config, g, product, delta_max)
         require_finite("parameter", self.theta + step.delta_theta)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .checks import require_finite
+
 
 class Solution(NamedTuple):
     x: np.ndarray  # [P]
@@ -25,7 +27,8 @@ def solve(
     while iteration < max_iterations and residual_squared > stop_at:
         image = product(direction)
         curvature = direction @ image
-        if not curvature > 0:  # round-off, or NaN: what was solved so far stands
+        require_finite("curvature", curvature)
+        if curvature <= 0:  # round-off: what was solved so far stands
             break
         step = residual_squared / curvature
         x += step * direction

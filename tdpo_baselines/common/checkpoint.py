@@ -6,6 +6,7 @@ Nothing is ever unpickled.
 """
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -31,9 +32,11 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
         variables = {name: tf.Variable(value, trainable=False) for name, value in state.items()}
         tf.train.Checkpoint(**variables).write(str(partial / _FILES))
         _sync(partial)
-        if target.exists():
-            shutil.rmtree(target)
+        newer_or_same = [path for path in _newest_first(folder) if path >= target]  # unreadable: they were skipped
+        for path in newer_or_same:
+            shutil.rmtree(path)
         partial.rename(target)
+        _sync(folder)
         for old in _newest_first(folder)[keep:]:
             shutil.rmtree(old)
     except (OSError, tf.errors.OpError) as error:
@@ -52,12 +55,15 @@ def load(path: Path) -> State:
 
 
 def load_newest(folder: Path) -> State | None:
-    """The newest checkpoint that can be read, with a warning for each that cannot; None if there is none."""
-    for path in _newest_first(folder):
+    """The newest checkpoint that can be read, with a warning for each that cannot; None if there is none at all."""
+    paths = _newest_first(folder)
+    for path in paths:
         try:
             return load(path)
         except OSError as error:
-            print(f"warning: {error}; trying the one before it", file=sys.stderr)
+            print(f"warning: {error}", file=sys.stderr)
+    if paths:
+        raise OSError(f"none of the checkpoints in {folder} can be read; restore one, or start anew elsewhere")
     return None
 
 
@@ -80,7 +86,7 @@ def _value(tensor) -> np.ndarray | str:
 
 
 def _sync(folder: Path) -> None:
-    for path in [*folder.iterdir(), folder]:
+    for path in [*(path for path in folder.iterdir() if path.is_file()), folder]:
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
@@ -88,4 +94,4 @@ def _sync(folder: Path) -> None:
 
 def _reason(error: Exception) -> str:
     text = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
-    return str(text).splitlines()[0]
+    return re.sub(r"{{.*?}}|\[Op:.*?\]", "", str(text).splitlines()[0]).strip()

@@ -5,11 +5,16 @@ import os
 import numpy as np
 
 
+class NotFinite(FloatingPointError):
+    """A number that every rank holds is not finite; what it was computed from is gathered, so all find it."""
+
+
 def require_finite(name: str, values: np.ndarray) -> None:
-    """FloatingPointError naming the first bad entry: its index is [trajectory, ...] or [parameter]."""
+    """NotFinite naming the first bad entry of an array that all ranks hold: [trajectory, ...] or [parameter]."""
+    values = np.asarray(values)
     bad = ~np.isfinite(values)
     if bad.any():
-        raise FloatingPointError(f"{name} {np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
+        raise NotFinite(f"{name} {np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
 
 
 def require_memory(cause: str, num_bytes: float) -> None:

@@ -12,17 +12,11 @@ import traceback
 
 import numpy as np
 
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
+from . import launcher
 
 
-def launched_rank() -> int:
-    """This process's rank as its launcher set it, 0 without one. Needs no MPI."""
-    return int(next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), 0))
-
-
-def launched_size() -> int:
-    return int(next((os.environ[name] for name in _SIZE_VARIABLES if name in os.environ), 1))
+class Refused(Exception):
+    """Something for the user to mend that every rank knows of: it is said once, and all leave together."""
 
 
 class Comm:
@@ -64,9 +58,9 @@ class Comm:
             try:
                 answer = function()
             except (ValueError, OSError) as error:
-                answer = error
+                answer = Refused(str(error))
         answer = self.broadcast(answer)
-        if isinstance(answer, Exception):
+        if isinstance(answer, Refused):
             raise answer
         return answer
 
@@ -115,16 +109,22 @@ class MPIComm(Comm):
 
 def connect() -> Comm:
     """The MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
-    if launched_size() == 1:
+    rank = launcher.rank()
+    if rank is None:
         return Comm()
     os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
     try:
-        return MPIComm()
-    except ImportError as error:
+        comm = MPIComm()
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py found no MPI library
         raise ValueError(
-            f"started as one of {launched_size()} ranks but mpi4py cannot be loaded ({error}); "
+            f"started as rank {rank} of several but mpi4py cannot be loaded ({error}); "
             'install it with pip install "tdpo_baselines[mpi]", or run without mpirun'
         ) from error
+    if comm.size == 1 and rank > 0:
+        raise ValueError(
+            f"started as rank {rank} but MPI sees one process alone: the launcher and mpi4py's MPI do not fit together"
+        )
+    return comm
 
 
 def print_rank_traceback(comm: Comm) -> None:

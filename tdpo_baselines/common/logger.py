@@ -1,6 +1,5 @@
 """progress.csv and the console: what a run says while it goes on."""
 
-import csv
 import os
 import time
 from pathlib import Path
@@ -23,11 +22,12 @@ class ProgressCSV:
         if last_iteration == 0 or not self._path.exists():
             return []
         header, *rows = self._path.read_text().splitlines(keepends=True) or [""]
-        self._columns = next(csv.reader([header]), [])
-        kept = [row for row in rows if row.endswith("\n") and int(row.split(",", 1)[0]) <= last_iteration]
-        if len(kept) != last_iteration:
+        self._columns = header.strip().split(",")
+        kept = rows[:last_iteration]
+        expected = [str(iteration) for iteration in range(1, last_iteration + 1)]
+        if [row.split(",", 1)[0] for row in kept] != expected or self._columns[0] != "iteration":
             raise ValueError(
-                f"{self._path} has {len(kept)} of the {last_iteration} rows before the checkpoint; "
+                f"{self._path} does not hold the {last_iteration} rows before the checkpoint; "
                 "restore the file, or start anew in another --log_dir"
             )
         return [header, *kept]
@@ -37,7 +37,9 @@ class ProgressCSV:
         if not self._columns:
             self._columns = list(row)
             lines = ",".join(self._columns) + "\n"
-        lines += ",".join(_text(row[column]) for column in self._columns) + "\n"
+        if self._columns != list(row):
+            raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
+        lines += ",".join(map(_text, row.values())) + "\n"
         try:
             self._file.write(lines)
             self._file.flush()

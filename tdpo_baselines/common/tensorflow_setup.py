@@ -9,8 +9,9 @@ QUIET_CPU = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENAB
 
 
 def prepare_environment() -> None:
-    """Before NumPy or TensorFlow is imported."""
-    for name, value in {**ONE_THREAD, **QUIET_CPU}.items():
+    """Before NumPy or TensorFlow is imported: a threaded dot product depends on the number of threads."""
+    os.environ.update(ONE_THREAD)
+    for name, value in QUIET_CPU.items():
         os.environ.setdefault(name, value)
 
 

@@ -56,6 +56,20 @@ def test_damaged_newest_is_skipped_with_a_warning(tmp_path, capsys, damage):
     assert "torn or corrupt" in capsys.readouterr().err
 
 
+def test_when_none_can_be_read_it_is_an_error_and_not_a_fresh_start(tmp_path):
+    save_three(tmp_path)
+    for iteration in (10, 20, 30):
+        data_file(tmp_path, iteration).write_bytes(b"")
+    with pytest.raises(OSError, match="none of the checkpoints"):
+        checkpoint.load_newest(tmp_path)
+
+
+def test_saving_removes_unreadable_newer_ones_instead_of_itself(tmp_path):
+    save_three(tmp_path)
+    checkpoint.save(tmp_path, 15, state(15.0), keep=1)
+    assert os.listdir(tmp_path) == ["iteration-000000015"]
+
+
 def test_no_checkpoint_is_none(tmp_path):
     assert checkpoint.load_newest(tmp_path) is None
 
@@ -83,5 +97,6 @@ def test_pickled_file_in_its_place_is_never_executed(tmp_path):
     folder.mkdir()
     for name in ("state.index", "state.data-00000-of-00001", "checkpoint"):
         (folder / name).write_bytes(pickle.dumps(Trap()))
-    assert checkpoint.load_newest(tmp_path) is None
+    with pytest.raises(OSError, match="none of the checkpoints"):
+        checkpoint.load_newest(tmp_path)
     assert not marker.exists()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from programs import mpi_environment
 
-from tdpo_baselines.common.comm import Comm
+from tdpo_baselines.common.comm import Comm, Refused
 
 
 class Rank(Comm):
@@ -32,7 +32,7 @@ def test_root_errors_reach_every_rank():
     def fail():
         raise ValueError("mend this")
 
-    with pytest.raises(ValueError, match="mend this"):
+    with pytest.raises(Refused, match="mend this"):
         Comm().on_root(fail)
 
 
@@ -82,6 +82,6 @@ def test_serial_twin_needs_no_mpi_library():
 
 def test_missing_mpi4py_under_mpirun_says_what_to_install():
     code = "import sys; sys.modules['mpi4py'] = None; from tdpo_baselines.common.comm import connect; connect()"
-    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    environment = {**os.environ, "OMPI_COMM_WORLD_RANK": "0"}
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert "pip install" in process.stderr and "started as one of 2 ranks" in process.stderr
+    assert "pip install" in process.stderr and "started as rank 0 of several" in process.stderr

@@ -160,6 +160,24 @@ def test_torque_is_limited_and_recorded_as_executed(roller):
     assert np.all(rollouts.actions == roller.kernel.action_high)
 
 
+def test_stepping_past_the_end_is_an_error(env):
+    env.unwrapped.reset(seed=0)
+    for _ in range(env.unwrapped.kernel.horizon):
+        env.unwrapped.step(np.zeros(1))
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.unwrapped.step(np.zeros(1))
+
+
+def test_wild_state_writes_nothing_outside_its_memory():
+    kernel = pendulum.nlr_kernel()
+    for wild in (1e6, -1e6, np.nan):
+        memory = np.zeros(kernel.state_size + 2000)
+        state = memory[1000:-1000]
+        state[2] = wild
+        kernel.step(kernel.params, state, np.zeros(1))
+        assert not memory[:1000].any() and not memory[-1000:].any()
+
+
 @pytest.mark.parametrize(
     "options", [{"variant": 0}, {"start_scale": -1}, {"start_scale": float("nan")}, {"observation": "x"}]
 )
