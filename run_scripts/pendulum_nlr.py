@@ -62,16 +62,18 @@ def train(runs: Path, names: list[str], jobs: int) -> None:
 
 def summary_of(folder: Path) -> dict | None:
     """Evaluation, steps and wall time of a finished run, or None. Evaluations are kept beside the run."""
-    kept = folder / "evaluation.json"
-    if not kept.exists():
+    kept, progress = folder / "evaluation.json", folder / "progress.csv"
+    if not progress.exists():
+        return None
+    if not kept.exists() or kept.stat().st_mtime < progress.stat().st_mtime:
         command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(folder), "--json", "--episodes", str(EPISODES)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return None
         kept.write_text(done.stdout)
     means = {name: s["mean"] for name, s in json.loads(kept.read_text())["summary"].items()}
-    last = (folder / "progress.csv").read_text().splitlines()
-    row = dict(zip(last[0].split(","), last[-1].split(",")))
+    lines = progress.read_text().splitlines()
+    row = dict(zip(lines[0].split(","), lines[-1].split(",")))
     return {**means, "steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
 
 
