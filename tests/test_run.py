@@ -27,13 +27,14 @@ SMALL = (
     "hidden_sizes=16,16",
     "c1_over_c2=0.5",
 )
+LENGTH = "120"  # iterations: long enough to be killed on the way
 
 
 @pytest.fixture(scope="module")
 def reference(program, tmp_path_factory):
     """An undisturbed run on one rank."""
     folder = tmp_path_factory.mktemp("reference") / "run"
-    process = program("run", *SMALL, "--num_iterations", "40", "--checkpoint_every", "7", "--log_dir", str(folder))
+    process = program("run", *SMALL, "--num_iterations", LENGTH, "--checkpoint_every", "7", "--log_dir", str(folder))
     assert process.returncode == 0, process.stderr
     return folder
 
@@ -49,27 +50,31 @@ def test_progress_has_the_promised_columns(reference):
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_run_is_the_same_to_the_byte_on_any_number_of_ranks(program, tmp_path, reference, ranks):
-    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(tmp_path), ranks=ranks)
+    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(tmp_path), ranks=ranks)
     assert process.returncode == 0, process.stderr
     assert deterministic_part(tmp_path) == deterministic_part(reference)
-    assert process.stdout.count("finished: 40 iterations") == 1
+    assert process.stdout.count(f"finished: {LENGTH} iterations") == 1
 
 
 def test_killed_at_a_random_moment_and_resumed_on_other_ranks_it_is_the_same(
     background_program, program, tmp_path, reference
 ):
-    arguments = (*SMALL, "--num_iterations", "40", "--checkpoint_every", "3", "--log_dir", str(tmp_path / "run"))
+    arguments = (*SMALL, "--num_iterations", LENGTH, "--checkpoint_every", "3", "--log_dir", str(tmp_path / "run"))
     progress = tmp_path / "run" / "progress.csv"
     rng = random.Random()
     for ranks in (2, 1):
-        process = background_program("run", *arguments, "--resume", ranks=ranks)
-        wanted = rng.randrange(2, 35)
-        while process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > wanted):
-            time.sleep(0.005)
-        kill_all(str(tmp_path))
-        process.communicate()
+        while True:
+            process = background_program("run", *arguments, "--resume", ranks=ranks)
+            wanted = rng.randrange(2, 60)
+            while process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > wanted):
+                time.sleep(0.002)
+            kill_all(str(tmp_path))
+            process.communicate()
+            if process.returncode != 0:
+                break
+            shutil.rmtree(tmp_path / "run")  # it was faster than the kill: once more
     with open(progress, "a") as file:
-        file.write("39,12")  # a torn line, as a kill inside a write would leave
+        file.write("119,12")  # a torn line, as a kill inside a write would leave
     process = program("run", *arguments, "--resume", ranks=3)
     assert process.returncode == 0, process.stderr
     assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
@@ -89,13 +94,13 @@ def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp
 
 
 def test_resume_of_a_finished_run_says_so(program, reference):
-    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(reference), "--resume")
+    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(reference), "--resume")
     assert process.returncode == 0
     assert "finished already" in process.stdout
 
 
 def test_walltime_stops_with_its_own_code_and_the_run_goes_on_the_same(program, tmp_path, reference):
-    arguments = (*SMALL, "--num_iterations", "40", "--log_dir", str(tmp_path / "run"))
+    arguments = (*SMALL, "--num_iterations", LENGTH, "--log_dir", str(tmp_path / "run"))
     process = program("run", *arguments, "--max_walltime", "00:00:00")
     assert process.returncode == 85 and "continue with --resume" in process.stdout
     assert program("run", *arguments, "--resume", ranks=2).returncode == 0
@@ -118,7 +123,7 @@ def test_torn_newest_checkpoint_is_skipped_and_the_run_is_the_same(program, tmp_
     shutil.copytree(reference, folder)
     newest = max((folder / "checkpoints").iterdir()) / "state.data-00000-of-00001"
     newest.write_bytes(newest.read_bytes()[:100])
-    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(folder), "--resume")
+    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
     assert process.returncode == 0 and "torn or corrupt" in process.stderr
     assert deterministic_part(folder) == deterministic_part(reference)
 
@@ -148,7 +153,7 @@ def test_resume_without_a_readable_checkpoint_touches_nothing(program, tmp_path,
     shutil.copytree(reference, folder)
     for data in folder.glob("checkpoints/*/state.data*"):
         data.write_bytes(b"")
-    process = program("run", *SMALL, "--num_iterations", "40", "--log_dir", str(folder), "--resume")
+    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
     assert process.returncode == 2 and "none of the checkpoints" in process.stderr
     assert (folder / "progress.csv").read_bytes() == (reference / "progress.csv").read_bytes()
 
@@ -160,8 +165,8 @@ def test_damaged_progress_is_named_and_left_alone(program, tmp_path, reference, 
     lines = (folder / "progress.csv").read_text().splitlines(keepends=True)
     damaged = {"rows missing": lines[:20], "not a table": ["hello\n"], "garbage row": [*lines[:5], "xx\n", *lines[6:]]}
     (folder / "progress.csv").write_text("".join(damaged[damage]))
-    process = program("run", *SMALL, "--num_iterations", "50", "--log_dir", str(folder), "--resume")
-    assert process.returncode == 2 and "does not hold the 40 rows before the checkpoint" in process.stderr
+    process = program("run", *SMALL, "--num_iterations", "999", "--log_dir", str(folder), "--resume")
+    assert process.returncode == 2 and f"does not hold the {LENGTH} rows before the checkpoint" in process.stderr
     assert (folder / "progress.csv").read_text() == "".join(damaged[damage])
 
 
@@ -219,7 +224,7 @@ def test_errors_are_printed_once_and_not_once_per_rank(program, tmp_path):
 
 def test_folder_of_another_run_is_refused_and_left_alone(reference, capsys):
     before = (reference / "progress.csv").read_bytes()
-    iterations = ("--num_iterations", "40", "--log_dir", str(reference))
+    iterations = ("--num_iterations", LENGTH, "--log_dir", str(reference))
     assert run.main([*SMALL, *iterations]) == 2
     assert "continue it with --resume" in capsys.readouterr().err
     assert run.main([*SMALL, "--seed", "5", *iterations, "--resume"]) == 2
@@ -248,7 +253,7 @@ def test_full_disk_while_logging_is_named_and_nothing_is_lost(program, tmp_path,
     shutil.copytree(reference, folder)
     from tdpo_baselines.common.logger import ProgressCSV
 
-    log = ProgressCSV(folder / "progress.csv", last_iteration=40)
+    log = ProgressCSV(folder / "progress.csv", last_iteration=int(LENGTH))
     log._file = open("/dev/full", "w")
     with pytest.raises(OSError, match="progress.csv: No space left on device; make room and continue with --resume"):
         log.write(dict.fromkeys(log._columns, 1))
@@ -292,7 +297,7 @@ def test_evaluation_loads_by_path_alone_and_draws(program, reference, tmp_path):
     checkpoint = max((reference / "checkpoints").iterdir())
     first = program("evaluate", str(checkpoint), "--episodes", "3", "--json")
     results = json.loads(first.stdout)
-    assert results["iteration"] == 40 and len(results["episodes"]["return"]) == 3
+    assert results["iteration"] == int(LENGTH) and len(results["episodes"]["return"]) == 3
     assert program("evaluate", str(reference), "--episodes", "3", "--json").stdout == first.stdout
 
 
