@@ -11,12 +11,13 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
-    package_data={"tdpo_baselines": ["presets/*.json"]},
+    package_data={"tdpo_baselines": ["presets/*.json"], "envs.leg": ["leg.xml"]},
     install_requires=[
         "numpy>=1.26",
         "numba>=0.60",
         "tensorflow>=2.16",
         "gymnasium>=1.0",
+        "mujoco>=3.4",
         "matplotlib>=3.8",
     ],
     extras_require={

@@ -11,11 +11,12 @@ from .kernel import Kernel
 class KernelEnv(gymnasium.Env):
     """Steps a `Kernel`. The whole state is `env.unwrapped.state`: read it to save, assign to restore."""
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
     def __init__(self, kernel: Kernel, render_mode: str | None = None):
-        if render_mode is not None:
-            raise ValueError(f"render_mode must be None, got {render_mode!r}: nothing is rendered here")
+        modes = (None,) if kernel.render is None else (None, "rgb_array")
+        if render_mode not in modes:
+            raise ValueError(f"render_mode must be one of {modes} here, got {render_mode!r}")
         self.kernel = kernel
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(kernel.observation_low, kernel.observation_high, dtype=np.float64)
@@ -39,14 +40,17 @@ class KernelEnv(gymnasium.Env):
         self._num_steps = int(saved[-1])
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
-        """Start anew. `options={"start": u}` places the start at the point u of the unit cube."""
+        """Start anew. Options: `start`, a point of the unit cube, or any of the kernel's start values."""
         super().reset(seed=seed)
+        values = dict(options or {})
         start = self.np_random.random(self.kernel.start_size)
-        if options and "start" in options:
-            start = _unit_point(options["start"], self.kernel.start_size)
+        if "start" in values:
+            start = _unit_point(values.pop("start"), self.kernel.start_size)
         self.kernel.reset(self.kernel.params, start, self._state)
+        if values:
+            self.kernel.place(self._state, values)
         self._num_steps = 0
-        return self._observe(), {}
+        return self._observe(), self._describe()
 
     def step(self, action):
         if self._num_steps >= self.kernel.horizon:
@@ -55,10 +59,19 @@ class KernelEnv(gymnasium.Env):
         reward, terminated = self.kernel.step(self.kernel.params, self._state, executed)
         self._num_steps += 1
         truncated = self._num_steps >= self.kernel.horizon
-        info = {}
+        info = self._describe()
         if (terminated or truncated) and self.kernel.measure is not None:
-            info = self.kernel.measure(self.kernel.params, self._state)
+            info |= self.kernel.measure(self.kernel.params, self._state)
         return self._observe(), float(reward), bool(terminated), truncated, info
+
+    def render(self):
+        """A picture of the state, [height, width, 3] in 0..255, if made with render_mode="rgb_array"."""
+        if self.render_mode is None:
+            raise gymnasium.error.ResetNeeded('nothing to render: make the environment with render_mode="rgb_array"')
+        return self.kernel.render(self.kernel.params, self._state)
+
+    def _describe(self) -> dict:
+        return {} if self.kernel.describe is None else self.kernel.describe(self.kernel.params, self._state)
 
     def _observe(self) -> np.ndarray:
         observation = np.empty(self.kernel.observation_size)

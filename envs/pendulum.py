@@ -18,6 +18,7 @@ from .pendulum_figure import draw_nlr
 
 MAX_RATE = 8.0  # rad/s
 EPISODE_SECONDS = 10.0
+START_VALUES = {"angle": 0, "rate": 1}  # rad, rad/s, and where they are in the state
 
 
 @njit(cache=True)
@@ -88,6 +89,7 @@ def long_kernel(control_rate_hz: float = 20, start_scale: float = 1.0) -> Kernel
         observation_high=np.array([1.0, 1.0, MAX_RATE]),
         action_low=np.array([-2.0]),
         action_high=np.array([2.0]),
+        start_values=START_VALUES,
     )
 
 
@@ -215,9 +217,9 @@ def nlr_measure(params: NLRParams, state: np.ndarray) -> dict[str, float]:
     }
 
 
-def nlr_draw(params: NLRParams, state: np.ndarray):
+def nlr_draw(params: NLRParams, states: np.ndarray):
     """Figure of the finished oscillation in time and frequency, targets marked."""
-    return draw_nlr(params, state[ANGLES:], DT, nlr_measure(params, state))
+    return draw_nlr(params, states[-1, ANGLES:], DT, nlr_measure(params, states[-1]))
 
 
 def nlr_kernel(variant: int = 1, start_scale: float = 0.1, observation: str = "angle") -> Kernel:
@@ -244,6 +246,7 @@ def nlr_kernel(variant: int = 1, start_scale: float = 0.1, observation: str = "a
         observation_high=high,
         action_low=np.array([-MAX_TORQUE]),
         action_high=np.array([MAX_TORQUE]),
+        start_values=START_VALUES,
         measure=nlr_measure,
         draw=nlr_draw,
     )

@@ -82,7 +82,11 @@ def parse_number(name: str, text: str, kind: type = float):
 
 
 def parse_like(name: str, value, example):
-    """Value as the type of `example`, a text or a number; whole numbers only if the example is one."""
+    """Value as the type of `example`: a truth value, a text or a number; whole only if the example is."""
+    if isinstance(example, bool):
+        if str(value).lower() not in ("true", "false"):
+            raise ValueError(f"{name} must be true or false, got {value!r}")
+        return str(value).lower() == "true"
     if isinstance(example, str):
         if not isinstance(value, str):
             raise ValueError(f"{name} must be a text, got {value!r}")

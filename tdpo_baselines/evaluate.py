@@ -13,6 +13,7 @@ from . import registry
 from .common.checks import require_memory
 from .common.seeding import generator
 from .common.tensorflow_setup import load_tensorflow, prepare_environment
+from .config import parse_number
 from .run_folder import RunConfig, RunFolder
 
 
@@ -45,9 +46,10 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
 
 @dataclass
 class Evaluation:
-    """Per-episode results [E] by name, and the final states [E, S] that they were read off."""
+    """Per-episode results [E] by name, and the rollouts from `start_states` [E, S] that they were read off."""
 
     results: dict[str, np.ndarray]
+    start_states: np.ndarray
     rollouts: Any
     kernel: Any
 
@@ -56,7 +58,8 @@ class Evaluation:
         return {key: {s: float(getattr(values, s)()) for s in names} for key, values in self.results.items()}
 
 
-def evaluate(trained: Trained, *, num_episodes: int, seed: int) -> Evaluation:
+def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: dict[str, float]) -> Evaluation:
+    """Episodes from drawn starts, of which `start_values` replace some quantities."""
     from .common.rollout import KernelRoller
 
     config = trained.config
@@ -70,7 +73,10 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int) -> Evaluation:
     floats_per_step = kernel.observation_size + kernel.action_size + 1
     require_memory("--episodes", 8 * num_episodes * (kernel.horizon * floats_per_step + 2 * kernel.state_size))
     starts = generator(seed, "evaluation").random((num_episodes, kernel.start_size))
-    rollouts = roller.rollouts(trained.theta, roller.start_states(starts))
+    states = roller.start_states(starts)
+    for state in states if start_values else ():
+        kernel.place(state, start_values)
+    rollouts = roller.rollouts(trained.theta, states)
     scale = options.gamma ** np.arange(kernel.horizon)
     results = {
         "return": rollouts.rewards.sum(axis=1),
@@ -80,7 +86,7 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int) -> Evaluation:
     if kernel.measure is not None:
         measured = [kernel.measure(kernel.params, state) for state in rollouts.final_states]
         results |= {name: np.array([m[name] for m in measured]) for name in measured[0]}
-    return Evaluation(results, rollouts, kernel)
+    return Evaluation(results, states, rollouts, kernel)
 
 
 def draw(evaluation: Evaluation):
@@ -88,8 +94,9 @@ def draw(evaluation: Evaluation):
     kernel, rollouts = evaluation.kernel, evaluation.rollouts
     returns = evaluation.results["return"]
     median = int(np.argsort(returns)[len(returns) // 2])
+    actions = rollouts.actions[median, : rollouts.lengths[median]]
     if kernel.draw is not None:
-        return kernel.draw(kernel.params, rollouts.final_states[median])
+        return kernel.draw(kernel.params, kernel.replay(evaluation.start_states[median], actions))
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 7), layout="constrained")
@@ -121,6 +128,15 @@ def as_json(trained: Trained, evaluation: Evaluation) -> str:
     return json.dumps({**head, "iteration": trained.iteration, "summary": summary, "episodes": episodes})
 
 
+def parse_start_values(text: str) -> dict[str, float]:
+    """ "theta_hip=-0.8,height=0.5" as names and numbers."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    try:
+        return {name.strip(): parse_number(name.strip(), value) for name, _, value in pairs}
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE,...: {error}") from error
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.evaluate", description=__doc__, allow_abbrev=False)
     parser.add_argument("path", metavar="DIR", help="a run's folder, or one checkpoint's")
@@ -128,6 +144,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the starts (default: 0)")
     parser.add_argument(
         "--best", action="store_true", help="the parameters with the best training payoff, not the last"
+    )
+    parser.add_argument(
+        "--reset",
+        metavar="NAME=VALUE,...",
+        type=parse_start_values,
+        default={},
+        help="start from these values (leg: theta_hip, theta_knee in rad, height in m; pendulum: angle, rate)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with every episode, instead of a table")
     parser.add_argument("--plot", metavar="FILE.png", help="draw the episode with the median return")
@@ -142,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         trained = load(parsed.path, use_best=parsed.best)
-        evaluation = evaluate(trained, num_episodes=parsed.episodes, seed=parsed.seed)
+        evaluation = evaluate(trained, num_episodes=parsed.episodes, seed=parsed.seed, start_values=parsed.reset)
         print(as_json(trained, evaluation) if parsed.json else table(trained, evaluation), flush=True)
         if parsed.plot:
             draw(evaluation).savefig(parsed.plot, dpi=120)

@@ -13,6 +13,9 @@ ENVIRONMENTS = {
     "pendulum-nlr": ("envs:tdpo/PendulumNLR-v0", {"variant": 1}),
     **{f"pendulum-nlr-{v}": ("envs:tdpo/PendulumNLR-v0", {"variant": v}) for v in range(2, 10)},
     **{f"pendulum-{rate}hz": ("envs:tdpo/PendulumLong-v0", {"control_rate_hz": rate}) for rate in (20, 100, 500)},
+    "leg": ("envs:tdpo/Leg-v0", {}),
+    "leg-stochastic": ("envs:tdpo/LegStochastic-v0", {}),
+    "leg-100hz": ("envs:tdpo/LegStochastic100Hz-v0", {}),
 }
 
 
@@ -55,9 +58,10 @@ def environment_options(name: str) -> dict:
     env_id, fixed = ENVIRONMENTS[name]
     if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
         raise ValueError("another package named 'envs' comes first on the path; pip uninstall envs")
-    module, function = gymnasium.spec(env_id.partition(":")[2]).kwargs["kernel"].split(":")
+    registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
+    module, function = registered.pop("kernel").split(":")
     parameters = inspect.signature(getattr(import_module(module), function)).parameters
-    return {**{p.name: p.default for p in parameters.values()}, **fixed}
+    return {p.name: p.default for p in parameters.values()} | registered | fixed
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:

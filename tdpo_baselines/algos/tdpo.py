@@ -59,6 +59,13 @@ class Config(Settings):
         1, "steps for which a perturbation is held (paper: 1; authors' advanced run: 10)", low=1, high=10**6
     )
 
+    max_branch_steps: int | None = option(
+        None, "branches end after this many steps, which biases and calms g; none: at the horizon", low=1, high=10**9
+    )
+    advantage_clip: float | None = option(
+        None, "advantages are limited to this many times their median size; none: not", above=0, high=1e12
+    )
+
     reward_scale: float = option(
         5.0, "alpha of the paper's recipe: per-step reward between a null and an optimal policy", low=1e-12, high=1e12
     )
@@ -151,8 +158,8 @@ def draw_plan(config: Config, rng: np.random.Generator, *, horizon: int, start_s
     else:
         nu = visitation if config.branch_times == "geometric" else np.full(len(visitation), 1 / len(visitation))
         times = draw_times(config, rng, nu)
-        coordinates = (np.arange(N)[:, None] + np.arange(times.shape[1]) + rng.integers(A)) % A
-        coordinates = rng.permuted(coordinates, axis=0) if A > 1 else coordinates
+        ranks = np.argsort(np.argsort(times, axis=None, kind="stable")).reshape(times.shape)
+        coordinates = (ranks + rng.integers(A)) % A  # in turn, so that each one's times are spread out too
     if config.directions == "gaussian":
         directions = config.exploration_std * rng.standard_normal((*times.shape, A))
     else:
@@ -181,31 +188,43 @@ class Vines(NamedTuple):
     advantages: np.ndarray  # [N, K]
     returns: np.ndarray  # [N] undiscounted
     discounted_returns: np.ndarray  # [N]
-    num_steps: np.ndarray  # [N] simulated, branches included
+    lengths: np.ndarray  # [N] steps of the main trajectory
+    branch_steps: np.ndarray  # [N] steps of its branches
 
 
 def roll_vines(config: Config, roller, theta: np.ndarray, plan: Plan) -> Vines:
+    """The plan's trajectories and branches. With a single start all trajectories are one, rolled once."""
     N, K = plan.times.shape
-    D, T = config.held_steps, roller.horizon
-    main = roller.rollouts(theta, roller.start_states(plan.starts), save_steps=plan.times)
+    D, T, A = config.held_steps, roller.horizon, plan.directions.shape[2]
+    num_mains = N if roller.start_size > 0 else 1
+    times = plan.times.reshape(num_mains, -1)
+    order = np.argsort(times, axis=1, kind="stable")
+    starts = roller.start_states(plan.starts[:num_mains])
+    main = roller.rollouts(theta, starts, save_steps=np.take_along_axis(times, order, axis=1))
+    states = np.empty_like(main.saved_states)
+    np.put_along_axis(states, order[:, :, None], main.saved_states, axis=1)
+    states = states.reshape(N * K, -1)
+    n = np.broadcast_to(np.arange(num_mains)[:, None], times.shape).reshape(N, K, 1)  # main of each branch
 
-    states = main.saved_states.reshape(N * K, -1)
-    offsets = np.repeat(plan.directions.reshape(N * K, 1, -1), D, axis=1)  # [N K, D, A]
-    remaining = np.where(plan.times < main.lengths[:, None], T - plan.times, 0).reshape(N * K)
-    plus = roller.rollouts(theta, states, num_steps=remaining, offsets=offsets, num_recorded=D)
-    num_steps = main.lengths + plus.lengths.reshape(N, K).sum(axis=1)
-
-    n = np.arange(N)[:, None, None]
+    offsets = np.repeat(plan.directions.reshape(N * K, 1, A), D, axis=1)  # [N K, D, A]
+    num_steps = np.minimum(T - plan.times, config.max_branch_steps or T)
+    num_steps = np.where(plan.times < main.lengths[n[:, :, 0]], num_steps, 0)  # [N, K]
+    plus = roller.rollouts(theta, states, num_steps=num_steps.ravel(), offsets=offsets, num_recorded=D)
+    branch_steps = plus.lengths.reshape(N, K).sum(axis=1)
     window = plan.times[:, :, None] + np.arange(D)  # [N, K, D]
     if config.is_two_sided:
-        minus = roller.rollouts(theta, states, num_steps=remaining, offsets=-offsets, num_recorded=D)
-        num_steps += minus.lengths.reshape(N, K).sum(axis=1)
+        minus = roller.rollouts(theta, states, num_steps=num_steps.ravel(), offsets=-offsets, num_recorded=D)
+        branch_steps += minus.lengths.reshape(N, K).sum(axis=1)
         advantages = (plus.returns - minus.returns).reshape(N, K) / 2
-        deltas = (plus.actions - minus.actions).reshape(N, K, D, -1) / 2
+        deltas = (plus.actions - minus.actions).reshape(N, K, D, A) / 2
     else:
-        advantages = plus.returns.reshape(N, K) - values_at(main.rewards, plan.times, config.gamma)
-        deltas = plus.actions.reshape(N, K, D, -1) - main.actions[n, window]
-    return Vines(main.observations[n, window], deltas, advantages, main.rewards.sum(axis=1), main.returns, num_steps)
+        values = values_at(main.rewards, times, num_steps.reshape(times.shape), config.gamma)
+        advantages = plus.returns.reshape(N, K) - values.reshape(N, K)
+        deltas = plus.actions.reshape(N, K, D, A) - main.actions[n, window]
+    first = n[:, 0, 0]
+    returns = main.rewards.sum(axis=1)[first]
+    lengths, discounted = main.lengths[first], main.returns[first]
+    return Vines(main.observations[n, window], deltas, advantages, returns, discounted, lengths, branch_steps)
 
 
 def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
@@ -217,14 +236,19 @@ def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
     return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
 
 
-def values_at(rewards: np.ndarray, times: np.ndarray, gamma: float) -> np.ndarray:
-    """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each main trajectory at its branch times. [N, K]"""
-    values = np.zeros_like(rewards)
-    running = np.zeros(len(rewards))
+def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gamma: float) -> np.ndarray:
+    """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each trajectory at its times, over `num_steps`. [N, K]"""
+    values = np.zeros((len(rewards), rewards.shape[1] + 1))
     for t in reversed(range(rewards.shape[1])):
-        running = rewards[:, t] + gamma * running
-        values[:, t] = running
-    return np.take_along_axis(values, times, axis=1)
+        values[:, t] = rewards[:, t] + gamma * values[:, t + 1]
+    after = np.take_along_axis(values, times + num_steps, axis=1)
+    return np.take_along_axis(values, times, axis=1) - gamma**num_steps * after
+
+
+def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
+    """Advantages limited to `limit` times their median size; None leaves them as they are."""
+    bound = np.inf if limit is None else limit * np.median(np.abs(advantages))
+    return np.clip(advantages, -bound, bound)
 
 
 def action_gradients(vines: Vines, weights: np.ndarray) -> np.ndarray:
@@ -326,6 +350,7 @@ class Learner:
         )
         mine = plan.share(comm.share(config.num_trajectories))
         vines = gather_vines(roll_vines(config, roller, self.theta, mine), config.num_trajectories, comm)
+        vines = vines._replace(advantages=clipped(vines.advantages, config.advantage_clip))
         require_finite("return", vines.returns)
         require_finite("advantage", vines.advantages)
 
@@ -336,9 +361,10 @@ class Learner:
         step = best_step(config, g, product, delta_max)
         require_finite("parameter", self.theta + step.delta_theta)
         self.theta = self.theta + step.delta_theta
+        num_mains = config.num_trajectories if roller.start_size > 0 else 1
         return {
-            "num_timesteps": int(vines.num_steps.sum()),
-            "num_episodes": config.num_trajectories,
+            "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.branch_steps.sum()),
+            "num_episodes": num_mains,
             "return_mean": vines.returns.mean(),
             "discounted_return_mean": vines.discounted_returns.mean(),
             "payoff": vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0],

@@ -80,6 +80,12 @@ def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out)
                 num_active -= 1
 
 
+def _start_states(params, starts, states):
+    """Place `states` [B, S] at `starts` [B, U]. A template, in which `reset` is bound."""
+    for b in range(starts.shape[0]):
+        reset(params, starts[b], states[b])
+
+
 class KernelRoller:
     """Rolls out a kernel with an MLP policy of the given hidden layer sizes."""
 
@@ -90,6 +96,7 @@ class KernelRoller:
         self.layer_sizes = (kernel.observation_size, *hidden_sizes, kernel.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
+        self._place = compile_template(_start_states, reset=kernel.reset)
         self._compiled = compile_rollouts(kernel, self.layer_sizes)
         once = self.start_states(np.full((1, kernel.start_size), 0.5))
         self.rollouts(np.zeros(self.num_parameters), once, num_steps=np.array([1]))  # compiles now
@@ -97,8 +104,7 @@ class KernelRoller:
     def start_states(self, starts: np.ndarray) -> np.ndarray:
         """States [B, S] placed at points [B, U] of the unit cube."""
         states = np.zeros((len(starts), self.kernel.state_size))
-        for state, start in zip(states, starts):
-            self.kernel.reset(self.kernel.params, start, state)
+        self._place(self.kernel.params, starts, states)
         return states
 
     def rollouts(

@@ -133,14 +133,67 @@ def test_steps_count_main_and_branches_once_each():
     problem = toy(num_trajectories=5, num_branches=3)
     plan = problem.plan()
     vines = tdpo.roll_vines(problem.config, problem.roller, problem.theta, plan)
-    assert vines.num_steps.tolist() == (30 + 2 * (30 - plan.times).sum(axis=1)).tolist()
+    assert vines.lengths.tolist() == [30] * 5
+    assert vines.branch_steps.tolist() == (2 * (30 - plan.times).sum(axis=1)).tolist()
+
+
+def test_single_start_is_rolled_out_once_and_gives_the_same_vines():
+    """Three trajectories from one start, against the same from a start that merely happens to be equal."""
+    options = {"num_trajectories": 3, "num_branches": 4, "is_two_sided": False, "exploration_std": 0.1}
+    single = Problem(linear_quadratic.fixed_start_kernel(), (4,), output_gain=1.0, **options)
+    several = Problem(linear_quadratic.kernel(), (4,), output_gain=1.0, **options)
+    plan = single.plan()
+    ours = tdpo.roll_vines(single.config, single.roller, single.theta, plan)
+    equal_starts = np.tile(linear_quadratic.FIXED_START, (3, 1))
+    theirs = tdpo.roll_vines(several.config, several.roller, several.theta, plan._replace(starts=equal_starts))
+    for name, array in ours._asdict().items():
+        np.testing.assert_array_equal(array, getattr(theirs, name), err_msg=name)
+    row = tdpo.Learner(single.config, single.roller, Comm(), 0).iterate(0, 0)
+    first_plan = tdpo.draw_plan(single.config, generator(0, "plan", 0), horizon=30, start_size=0, action_size=2)
+    assert row["num_timesteps"] == 30 + (30 - first_plan.times).sum()
+    assert row["num_episodes"] == 1
+
+
+@pytest.mark.parametrize("is_two_sided", [True, False])
+def test_branch_cut_short_gains_what_it_gained_until_then(is_two_sided):
+    options = {"num_trajectories": 2, "num_branches": 5, "is_two_sided": is_two_sided, "exploration_std": 0.1}
+    cut = toy(max_branch_steps=7, **options)
+    plan = cut.plan()
+    vines = tdpo.roll_vines(cut.config, cut.roller, cut.theta, plan)
+    lengths = np.minimum(30 - plan.times, 7)
+    assert vines.branch_steps.tolist() == ((1 + is_two_sided) * lengths.sum(axis=1)).tolist()
+    for n in range(2):
+        for k, t in enumerate(plan.times[n]):
+            rewards = []
+            for sign in (1, -1 if is_two_sided else 0):
+                offsets = np.zeros((1, 30, 2))
+                offsets[0, t] = sign * plan.directions[n, k]
+                start = cut.roller.start_states(plan.starts[n : n + 1])
+                rewards.append(cut.roller.rollouts(cut.theta, start, offsets=offsets).rewards[0, t : t + lengths[n, k]])
+            gain = (rewards[0] - rewards[1]) @ 0.95 ** np.arange(lengths[n, k]) / (1 + is_two_sided)
+            assert vines.advantages[n, k] == pytest.approx(gain, rel=1e-9, abs=1e-13)
+
+
+def test_advantages_are_clipped_at_a_multiple_of_their_median():
+    advantages = np.array([[1.0, -2.0, 3.0], [-400.0, 50.0, 0.5]])  # median size 2.5
+    np.testing.assert_array_equal(tdpo.clipped(advantages, 4), [[1, -2, 3], [-10, 10, 0.5]])
+    np.testing.assert_array_equal(tdpo.clipped(advantages, None), advantages)
+
+
+def test_coordinates_take_turns_in_time():
+    plan = toy(num_trajectories=6, num_branches=4, branch_times="uniform").plan()
+    order = np.argsort(plan.times, axis=None, kind="stable")
+    coordinates = np.argmax(plan.directions.reshape(-1, 2)[order], axis=1)
+    assert np.all(coordinates[1:] != coordinates[:-1])
 
 
 def test_value_is_the_discounted_rest_of_the_trajectory():
     rewards = np.random.default_rng(0).standard_normal((2, 6))
-    values = tdpo.values_at(rewards, np.array([[0, 4], [5, 5]]), 0.9)
+    times, lengths = np.array([[0, 4], [5, 2]]), np.array([[6, 2], [1, 3]])
+    values = tdpo.values_at(rewards, times, lengths, 0.9)
     expected = [
-        [sum(0.9**i * r for i, r in enumerate(rewards[n, t:])) for t in ts] for n, ts in enumerate([[0, 4], [5, 5]])
+        [sum(0.9**i * r for i, r in enumerate(rewards[n, t : t + m])) for t, m in zip(times[n], lengths[n])]
+        for n in range(2)
     ]
     np.testing.assert_allclose(values, expected)
 
@@ -148,7 +201,7 @@ def test_value_is_the_discounted_rest_of_the_trajectory():
 def test_perturbation_undone_by_the_limits_contributes_nothing():
     vines = tdpo.Vines(
         observations=np.zeros((1, 1, 1, 2)), deltas=np.zeros((1, 1, 1, 1)), advantages=np.zeros((1, 1)),
-        returns=np.zeros(1), discounted_returns=np.zeros(1), num_steps=np.ones(1),
+        returns=np.zeros(1), discounted_returns=np.zeros(1), lengths=np.ones(1), branch_steps=np.ones(1),
     )  # fmt: skip
     assert not tdpo.action_gradients(vines, np.ones((1, 1))).any()
 

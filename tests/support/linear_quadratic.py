@@ -1,5 +1,6 @@
 """A linear system with quadratic cost, as a kernel: its optimal gain is known in closed form."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,19 @@ def kernel() -> Kernel:
         params=Params(1.0), reset=reset, observe=observe, step=step, horizon=HORIZON, state_size=2, start_size=2,
         observation_low=-unbounded, observation_high=unbounded, action_low=-unbounded, action_high=unbounded,
     )  # fmt: skip
+
+
+FIXED_START = (0.9, 0.2)  # in the unit square
+
+
+@njit
+def reset_to_fixed_start(params, start, state):
+    reset(params, np.array(FIXED_START), state)
+
+
+def fixed_start_kernel() -> Kernel:
+    """The same with a single start."""
+    return replace(kernel(), reset=reset_to_fixed_start, start_size=0)
 
 
 def mean_cost(gain: np.ndarray) -> float:

@@ -1,0 +1,200 @@
+"""One physics step of the leg, 0.25 ms: command queue, motor, torque map, MuJoCo, reward, sensors.
+
+The policy sees what was 1 ms ago, its commands arrive 1 ms late, the reward of a step is that of the
+state before it. Everything is in the flat state, which is written into MuJoCo before each step and
+read back after it, so that one copy of MuJoCo's memory serves any number of trajectories.
+"""
+
+import math
+
+from numba import njit
+
+from .model import integration_state, memory, mj_step
+from .motor import advance_motor, joint_torque
+from .noise import AUTOREGRESSIVE, advance_noise, begin_noise, rate_noise
+from .params import (
+    FOOT,
+    GROUND_FORCE,
+    HAS_LANDED,
+    IS_BROKEN,
+    IS_TOUCHING,
+    KNEE_HEIGHT,
+    LAST_AIR_STEP,
+    MOTOR,
+    MOTOR_RATE,
+    NOISE_SEED,
+    NUM_TERMS,
+    POSITION,
+    QUEUES,
+    RATE,
+    ROUGHNESS,
+    STEP,
+    TERMS,
+    TORQUE,
+    TORQUE_BEFORE,
+    WARM_START,
+)
+from .reward import dense_terms, simple_terms
+
+LARGEST = 1e5  # m, rad, m/s or rad/s: beyond it the simulation counts as blown up
+ROUGHNESS_STEPS = 400  # over which the torque's roughness is averaged
+
+
+@njit
+def reset(params, start, state):
+    """Start at rest. `start` is (height, hip, knee, noise) in the unit cube; a fixed start needs none."""
+    state.fill(0.0)
+    for i in range(3):
+        u = start[i] if start.shape[0] > 0 else 0.0
+        state[POSITION + i] = params.start_low[i] + u * (params.start_high[i] - params.start_low[i])
+    if start.shape[0] > 3:
+        state[NOISE_SEED] = start[3]
+    begin(params, state)
+
+
+@njit
+def begin(params, state):
+    """Complete a state whose positions, rates and noise seed are given: noise, and queues filled."""
+    begin_noise(params, state)
+    for slot in range(params.observation_delay + 1):
+        push_observation(params, state, slot)
+
+
+@njit
+def observe(params, state, observation):
+    """Angles and rates of hip and knee as sensed, `observation_delay` steps ago."""
+    slot = (int(state[STEP]) + 1) % (params.observation_delay + 1)
+    for i in range(4):
+        observation[i] = state[QUEUES + 4 * slot + i]
+
+
+@njit
+def step(params, state, action):
+    """Hold the action for `inner_steps` physics steps; the reward and its terms are their means."""
+    total = 0.0
+    for i in range(NUM_TERMS):
+        state[TERMS + i] = 0.0
+    for _ in range(params.inner_steps):
+        total += physics_step(params, state, action)
+    return total / params.inner_steps, False
+
+
+@njit
+def physics_step(params, state, action):
+    """Advance by 0.25 ms; returns the delayed reward."""
+    k = int(state[STEP])
+    hip_torque, knee_torque = actuate(params, state, action, k)
+    if not (
+        is_sane(state[POSITION : POSITION + 3], state[RATE : RATE + 3]) and math.isfinite(hip_torque + knee_torque)
+    ):
+        state[IS_BROKEN] = 1.0
+    if state[IS_BROKEN] == 0.0:
+        simulate(params, state, hip_torque, knee_torque)
+        sensed = QUEUES + 4 * (k % (params.observation_delay + 1))
+        if params.is_dense:
+            terms = dense_terms(params, state, state[sensed + 2], state[sensed + 3])
+        else:
+            terms = simple_terms(params, state, state[sensed + 2], state[sensed + 3])
+        reward = add_terms(params, state, terms)
+        take_over(params, state, hip_torque, knee_torque, k)
+    else:
+        state[IS_BROKEN] = 1.0
+        reward = params.broken_reward
+    state[STEP] = k + 1.0
+    if params.noise_kind == AUTOREGRESSIVE:
+        advance_noise(state, k)
+    push_observation(params, state, (k + 1) % (params.observation_delay + 1))
+    return delayed_reward(params, state, reward, k)
+
+
+@njit
+def actuate(params, state, action, k):
+    """Torques of hip and knee in step k: of the motors as they are, which then follow an old command."""
+    num_slots = params.torque_delay + 1
+    queue = QUEUES + 4 * (params.observation_delay + 1)
+    for slot in range(num_slots):
+        if k == 0 or slot == k % num_slots:  # the first command fills the queue
+            state[queue + 2 * slot] = action[0]
+            state[queue + 2 * slot + 1] = action[1]
+    command = queue + 2 * ((k + 1) % num_slots)
+    hip_torque = joint_torque(state[MOTOR], state[RATE + 1])
+    knee_torque = joint_torque(state[MOTOR + 1], state[RATE + 2])
+    for i in range(2):
+        state[MOTOR + i], state[MOTOR_RATE + i] = advance_motor(
+            state[MOTOR + i], state[MOTOR_RATE + i], state[command + i]
+        )
+    return hip_torque, knee_torque
+
+
+@njit
+def simulate(params, state, hip_torque, knee_torque):
+    """Step MuJoCo from the state, and note what it found out about the positions before the step."""
+    qpos, qvel, warm_start = integration_state(params.mujoco)
+    for i in range(3):
+        qpos[i], qvel[i], warm_start[i] = state[POSITION + i], state[RATE + i], state[WARM_START + i]
+    ctrl = memory(params.mujoco.ctrl, 2)
+    ctrl[0], ctrl[1] = hip_torque, knee_torque
+    mj_step(params.mujoco.model, params.mujoco.data)
+    sites = memory(params.mujoco.site_xpos, 6)  # knee, foot
+    state[KNEE_HEIGHT], state[FOOT], state[FOOT + 1] = sites[2], sites[3], sites[5]
+    if memory(params.mujoco.sensordata, 4)[0] > 0.0:
+        state[HAS_LANDED] = 1.0
+
+
+@njit
+def take_over(params, state, hip_torque, knee_torque, k):
+    """The state after the step, from MuJoCo. If that blew up, the state stays as it was for good."""
+    qpos, qvel, warm_start = integration_state(params.mujoco)
+    if not is_sane(qpos, qvel):
+        state[IS_BROKEN] = 1.0
+        return
+    for i in range(3):
+        state[POSITION + i], state[RATE + i], state[WARM_START + i] = qpos[i], qvel[i], warm_start[i]
+    contact = memory(params.mujoco.sensordata, 4)  # number of contacts, force on the lower leg
+    state[IS_TOUCHING], state[GROUND_FORCE] = contact[0], contact[3]
+    if state[HAS_LANDED] > 0.0 and contact[0] == 0.0:
+        state[LAST_AIR_STEP] = k
+    change = (hip_torque - state[TORQUE]) ** 2 + (knee_torque - state[TORQUE + 1]) ** 2
+    state[ROUGHNESS] += (change - state[ROUGHNESS]) / ROUGHNESS_STEPS
+    state[TORQUE_BEFORE], state[TORQUE_BEFORE + 1] = state[TORQUE], state[TORQUE + 1]
+    state[TORQUE], state[TORQUE + 1] = hip_torque, knee_torque
+
+
+@njit
+def is_sane(positions, rates):
+    sane = True
+    for i in range(3):
+        sane = sane and abs(positions[i]) < LARGEST and abs(rates[i]) < LARGEST  # false for NaN
+    return sane
+
+
+@njit
+def add_terms(params, state, terms):
+    """The reward of a physics step; its terms join the means over the action's steps."""
+    reward = 0.0
+    for i in range(NUM_TERMS):
+        reward += terms[i]
+        state[TERMS + i] += terms[i] / params.inner_steps
+    return reward
+
+
+@njit
+def push_observation(params, state, slot):
+    """Sense the state as it is: exact angles, rates with noise."""
+    hip_noise, knee_noise = rate_noise(params, state)
+    first = QUEUES + 4 * slot
+    hip_rate, knee_rate = state[RATE + 1], state[RATE + 2]
+    state[first], state[first + 1] = state[POSITION + 1], state[POSITION + 2]
+    state[first + 2] = hip_rate + min(1.0, abs(hip_rate)) * hip_noise
+    state[first + 3] = knee_rate + min(1.0, abs(knee_rate)) * knee_noise
+
+
+@njit
+def delayed_reward(params, state, reward, k):
+    """The reward of `reward_delay` steps ago; before that, the first."""
+    num_slots = params.reward_delay + 1
+    queue = QUEUES + 4 * (params.observation_delay + 1) + 2 * (params.torque_delay + 1)
+    for slot in range(num_slots):
+        if k == 0 or slot == k % num_slots:
+            state[queue + slot] = reward
+    return state[queue + (k + 1) % num_slots]

@@ -1,0 +1,130 @@
+"""The leg's environments: options in, kernel out."""
+
+import math
+
+import numpy as np
+
+from ..compiled import cached
+from ..kernel import Kernel
+from . import dynamics, model, noise, report, reward
+from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state_size
+
+SIMPLE_START = (0.4, math.radians(-50), math.radians(-100))  # height, hip, knee
+START_VALUES = {"height": POSITION, "theta_hip": POSITION + 1, "theta_knee": POSITION + 2}
+HIP_STARTS = {"paper": (-180.0, -30.0), "code": (-180.0, 30.0)}  # degrees
+
+
+def simple_kernel(
+    control_rate_hz: int = PHYSICS_RATE_HZ,
+    sensor_noise: bool = False,
+    contact: str = "compliant",
+    torque_delay_steps: int = 4,
+    observation_delay_steps: int = 4,
+    reward_delay_steps: int = 3,
+    reward_units: str = "paper",
+    noise_template: str = "",
+) -> Kernel:
+    """The paper's simple leg: dropped from one fixed start, it shall land and stand.
+
+    Delays are in physics steps of 0.25 ms. `reward_units` "code" takes the weights of the authors'
+    code. `noise_template` is a CSV file to play instead of the noise model.
+    """
+    _check_choice("reward_units", reward_units, reward.SIMPLE_WEIGHTS)
+    return _kernel(
+        control_rate_hz,
+        contact,
+        (torque_delay_steps, observation_delay_steps, reward_delay_steps),
+        _noise(sensor_noise, noise_template),
+        is_dense=False,
+        weights=reward.SIMPLE_WEIGHTS[reward_units],
+        supported_force=reward.SUPPORTED_FORCE[reward_units],
+        broken_reward=-100.0,
+        start_low=SIMPLE_START,
+        start_high=SIMPLE_START,
+    )
+
+
+def stochastic_kernel(
+    control_rate_hz: int = PHYSICS_RATE_HZ,
+    sensor_noise: bool = True,
+    contact: str = "compliant",
+    torque_delay_steps: int = 4,
+    observation_delay_steps: int = 4,
+    reward_delay_steps: int = 3,
+    reward_units: str = "paper",
+    noise_template: str = "",
+    hip_start: str = "paper",
+) -> Kernel:
+    """The paper's leg for practical training: random starts, noisy rates, a reward with hard limits.
+
+    `reward_units` "code" is 1000 times "paper". `hip_start` "paper" draws the hip from -180 to -30
+    degrees, "code" from -180 to +30.
+    """
+    _check_choice("reward_units", reward_units, reward.DENSE_WEIGHTS)
+    _check_choice("hip_start", hip_start, HIP_STARTS)
+    hip, knee = np.radians(HIP_STARTS[hip_start]), reward.KNEE_RANGE
+    weights = reward.DENSE_WEIGHTS[reward_units]
+    return _kernel(
+        control_rate_hz,
+        contact,
+        (torque_delay_steps, observation_delay_steps, reward_delay_steps),
+        _noise(sensor_noise, noise_template),
+        is_dense=True,
+        weights=weights,
+        supported_force=0.0,
+        broken_reward=-weights[5],
+        start_low=(0.4, float(hip[0]), knee[0]),
+        start_high=(0.8, float(hip[1]), knee[1]),
+    )
+
+
+def _kernel(control_rate_hz: int, contact: str, delays: tuple[int, ...], noise_params: tuple, **task) -> Kernel:
+    _check_choice("contact", contact, model.CONTACTS)
+    if control_rate_hz < 1 or PHYSICS_RATE_HZ % control_rate_hz:
+        raise ValueError(f"control_rate_hz must divide {PHYSICS_RATE_HZ}, got {control_rate_hz}")
+    for name, value in zip(("torque", "observation", "reward"), delays):
+        if not 0 <= value <= 1000:
+            raise ValueError(f"{name}_delay_steps must be between 0 and 1000, got {value}")
+    torque_delay, observation_delay, reward_delay = delays
+    noise_kind, template = noise_params
+    params = LegParams(
+        mujoco=model.addresses(contact),
+        inner_steps=PHYSICS_RATE_HZ // control_rate_hz,
+        observation_delay=observation_delay,
+        torque_delay=torque_delay,
+        reward_delay=reward_delay,
+        noise_kind=noise_kind,
+        noise_template=template,
+        **task,
+    )
+    start_size = 0 if params.start_low == params.start_high else 3
+    return Kernel(
+        params=params,
+        reset=cached(dynamics.reset),
+        observe=cached(dynamics.observe),
+        step=cached(dynamics.step),
+        horizon=round(EPISODE_SECONDS * control_rate_hz),
+        state_size=state_size(params),
+        start_size=4 if noise_kind != noise.NONE else start_size,
+        observation_low=np.full(4, -np.inf),
+        observation_high=np.full(4, np.inf),
+        action_low=np.full(2, -10.0),
+        action_high=np.full(2, 10.0),
+        start_values=START_VALUES,
+        begin=cached(dynamics.begin),
+        describe=report.describe,
+        measure=report.measure,
+        draw=report.draw,
+        render=report.render(contact),
+    )
+
+
+def _noise(sensor_noise: bool, template: str) -> tuple[int, np.ndarray]:
+    if sensor_noise and template:
+        return noise.TEMPLATE, noise.read_template(template)
+    return noise.AUTOREGRESSIVE if sensor_noise else noise.NONE, np.zeros((0, 2))
+
+
+def _check_choice(name: str, value: str, choices) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

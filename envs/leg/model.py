@@ -1,0 +1,55 @@
+"""MuJoCo behind one file: the model, its memory, and `mj_step` for compiled code."""
+
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding
+import mujoco
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+from .params import Addresses
+
+CONTACTS = {  # solref (time constant, damping ratio), solimp (dmin, dmax, width, midpoint, power)
+    "compliant": ((0.015, 0.24), (0.01, 0.95, 0.001, 0.5, 9.0)),
+    "compliant_v1": ((0.015, 0.18), (0.01, 0.95, 0.001, 0.5, 2.0)),
+    "noncompliant": ((0.002, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)),
+}
+
+mj_step = types.ExternalFunction("mj_step", types.void(types.intp, types.intp))
+
+
+@cache
+def load(contact: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """The leg on that ground, once per process. One MjData serves all: a step writes all it depends on."""
+    (library,) = Path(mujoco.__file__).parent.glob("libmujoco*")
+    llvmlite.binding.load_library_permanently(str(library))
+    model = mujoco.MjModel.from_xml_path(str(Path(__file__).with_name("leg.xml")))
+    model.pair_solref[0], model.pair_solimp[0] = CONTACTS[contact]
+    return model, mujoco.MjData(model)
+
+
+def addresses(contact: str) -> Addresses:
+    model, data = load(contact)
+    arrays = (getattr(data, name).ctypes.data for name in Addresses._fields[2:])
+    return Addresses(model._address, data._address, *arrays)
+
+
+@intrinsic
+def _pointer(typing_context, address):
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.float64)(address), generate
+
+
+@njit
+def memory(address, size):
+    """`size` float64 numbers at that address, as an array."""
+    return carray(_pointer(address), size)
+
+
+@njit
+def integration_state(mujoco):
+    """All that MuJoCo's next step depends on, besides ctrl."""
+    return memory(mujoco.qpos, 3), memory(mujoco.qvel, 3), memory(mujoco.qacc_warmstart, 3)

@@ -1,0 +1,108 @@
+"""Sensor noise of the joint rates: biased and coloured, none at rest, full size above 1 rad/s.
+
+An AR(2) process per joint, whose normal numbers are a function of (seed, step): the state needs no
+generator. Or a measured template, played cyclically from a random row.
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from numba import njit, uint64
+
+from .params import NOISE, NOISE_SEED, STEP
+
+NONE, AUTOREGRESSIVE, TEMPLATE = 0, 1, 2
+
+# Statistics of the authors' hardware: (hip, knee).
+MEAN = (-0.194, 0.347)  # rad/s
+LAG_1 = (1.6856, 1.7577)
+LAG_2 = (-0.7072, -0.8273)
+RESIDUAL_STD = (0.0267, 0.0748)
+CORRELATION = 0.26  # of hip and knee
+BURN_IN = 64  # steps before the first, from zero to stationary
+
+
+def _residual_correlation() -> float:
+    """The correlation of the residuals that gives the processes theirs: both filter what they get."""
+    responses = np.zeros((2, 400))
+    for response, a, b in zip(responses, LAG_1, LAG_2):
+        response[:2] = 1.0, a
+        for i in range(2, response.size):
+            response[i] = a * response[i - 1] + b * response[i - 2]
+    hip, knee = responses
+    return float(CORRELATION * math.sqrt((hip @ hip) * (knee @ knee)) / (hip @ knee))
+
+
+RESIDUAL_CORRELATION = _residual_correlation()
+_INDEPENDENT = math.sqrt(1 - RESIDUAL_CORRELATION**2)
+
+
+@njit
+def _mixed(x):
+    """SplitMix64's finaliser: 64 bits, well stirred."""
+    x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return x ^ (x >> uint64(31))
+
+
+@njit
+def _uniform(key, counter):
+    """In (0, 1]."""
+    bits = _mixed(key + uint64(counter) * uint64(0x9E3779B97F4A7C15))
+    return (float(bits >> uint64(11)) + 1.0) / 9007199254740992.0
+
+
+@njit
+def normal_pair(seed, step):
+    """Two independent normal numbers for a seed in [0, 1) and a step from -BURN_IN on."""
+    key = _mixed(uint64(seed * 9007199254740992.0) + uint64(1))
+    counter = 2 * (step + BURN_IN)
+    radius = math.sqrt(-2.0 * math.log(_uniform(key, counter)))
+    angle = 2.0 * math.pi * _uniform(key, counter + 1)
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+@njit
+def advance_noise(state, step):
+    """The autoregressive processes (without their means) one step on."""
+    first, second = normal_pair(state[NOISE_SEED], step)
+    second = RESIDUAL_CORRELATION * first + _INDEPENDENT * second
+    hip = LAG_1[0] * state[NOISE] + LAG_2[0] * state[NOISE + 2] + RESIDUAL_STD[0] * first
+    knee = LAG_1[1] * state[NOISE + 1] + LAG_2[1] * state[NOISE + 3] + RESIDUAL_STD[1] * second
+    state[NOISE + 2], state[NOISE + 3] = state[NOISE], state[NOISE + 1]
+    state[NOISE], state[NOISE + 1] = hip, knee
+
+
+@njit
+def begin_noise(params, state):
+    """The stationary noise of step 0."""
+    for i in range(4):
+        state[NOISE + i] = 0.0
+    if params.noise_kind == AUTOREGRESSIVE:
+        for step in range(-BURN_IN, 0):
+            advance_noise(state, step)
+
+
+@njit
+def rate_noise(params, state):
+    """What is added to the rates of hip and knee that are faster than 1 rad/s."""
+    if params.noise_kind == AUTOREGRESSIVE:
+        return MEAN[0] + state[NOISE], MEAN[1] + state[NOISE + 1]
+    if params.noise_kind == TEMPLATE:
+        num_rows = params.noise_template.shape[0]
+        row = (int(state[NOISE_SEED] * num_rows) + int(state[STEP]) - 1) % (num_rows + 1)
+        row = min(row, num_rows - 1)  # the last row is played twice
+        return params.noise_template[row, 0], params.noise_template[row, 1]
+    return 0.0, 0.0
+
+
+def read_template(path: str) -> np.ndarray:
+    """Rows of (hip, knee) in rad/s at 4 kHz from a CSV file without a header."""
+    try:
+        template = np.loadtxt(Path(path).expanduser(), delimiter=",", ndmin=2)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"noise_template must be a CSV file of two columns, hip and knee (rad/s): {error}") from error
+    if template.shape[0] < 1 or template.shape[1] != 2 or not np.all(np.isfinite(template)):
+        raise ValueError(f"noise_template must have rows of two finite numbers, got shape {template.shape} in {path}")
+    return np.ascontiguousarray(template)

@@ -1,0 +1,68 @@
+"""The leg's numbers, and where everything lives in its flat state."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+PHYSICS_RATE_HZ = 4000
+EPISODE_SECONDS = 2.0
+LINK = 0.14  # m, upper and lower leg alike
+
+# The flat state. Triples are (slider, hip, knee), pairs are (hip, knee).
+POSITION = 0  # 3: hip height (m), angles (rad)
+RATE = 3  # 3
+WARM_START = 6  # 3: the solver's last accelerations
+STEP = 9  # physics steps so far
+IS_BROKEN = 10  # 1 after the simulation blew up
+HAS_LANDED = 11  # 1 once the lower leg has touched the ground
+IS_TOUCHING = 12  # 1 if it touched the ground in the last step
+GROUND_FORCE = 13  # N, vertical, on the lower leg in the last step
+LAST_AIR_STEP = 14  # last step after landing without contact
+MOTOR = 15  # 2: torque before the torque map (N m)
+MOTOR_RATE = 17  # 2
+TORQUE = 19  # 2: applied in the last step (N m)
+TORQUE_BEFORE = 21  # 2: applied in the step before it
+ROUGHNESS = 23  # recent mean square of the torque's change per step
+FOOT = 24  # 2: x and z before the last step
+KNEE_HEIGHT = 26  # before the last step
+NOISE_SEED = 27
+NOISE = 28  # 2 of the last step, 2 of the step before
+TERMS = 32  # reward terms of the last step, before the delay; see reward.py
+NUM_TERMS = 7
+QUEUES = TERMS + NUM_TERMS  # observations (4 each), commands (2 each), rewards
+
+
+class Addresses(NamedTuple):
+    """Where MuJoCo keeps what a step reads and writes; the names are MuJoCo's."""
+
+    model: int
+    data: int
+    qpos: int
+    qvel: int
+    qacc_warmstart: int
+    ctrl: int
+    sensordata: int
+    site_xpos: int
+
+
+class LegParams(NamedTuple):
+    """What the compiled functions are told."""
+
+    mujoco: Addresses
+    inner_steps: int  # physics steps per action
+    observation_delay: int  # physics steps
+    torque_delay: int
+    reward_delay: int
+    is_dense: bool  # the stochastic leg's reward, else the simple leg's
+    weights: tuple[float, ...]  # of the reward terms, see reward.py
+    supported_force: float  # N, that the ground should carry
+    broken_reward: float  # of every step after a blow-up
+    start_low: tuple[float, ...]  # height, hip, knee
+    start_high: tuple[float, ...]
+    noise_kind: int  # see noise.py
+    noise_template: np.ndarray  # [R, 2]
+
+
+def state_size(params: LegParams) -> int:
+    queues = 4 * (params.observation_delay + 1) + 2 * (params.torque_delay + 1) + params.reward_delay + 1
+    return QUEUES + queues
