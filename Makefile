@@ -37,6 +37,8 @@ check: venv
 
 bench: venv
 	$(BIN)/python benchmarks/rollout_speed.py
+	$(BIN)/python benchmarks/leg_speed.py
+	$(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
 
 clean:

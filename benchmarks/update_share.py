@@ -1,9 +1,13 @@
-"""Share of a TDPO iteration spent outside rollouts: `mpirun -np 2 python benchmarks/update_share.py`.
+"""Share of a TDPO iteration spent outside rollouts, steps per second and memory, on any number of ranks.
+
+    mpirun -np 2 python benchmarks/update_share.py
 
 48 trajectories x 4 branches on pendulum-nlr with the shipped settings, and with the paper's
-sensitivity term. Everything counts: drawing, gathering, gradient, conjugate gradient, log, waiting.
+sensitivity term; the leg with the shipped settings. Everything counts: drawing, gathering, gradient,
+conjugate gradient, log, waiting.
 """
 
+import resource
 import tempfile
 import time
 
@@ -13,36 +17,42 @@ from tdpo_baselines.common import comm as communication
 from tdpo_baselines.common.logger import Console
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
+from tdpo_baselines.plot import read_progress
 from tdpo_baselines.run_folder import RunConfig, RunFolder
 
-NUM_WARM_UP, NUM_ITERATIONS = 20, 200
-ENV = "pendulum-nlr"
+SIZE = {"num_trajectories": 48, "num_branches": 4}
+CASES = {  # environment, warm-up and measured iterations, changes to the shipped settings
+    "pendulum-nlr": ("pendulum-nlr", 20, 200, SIZE),
+    "pendulum-nlr, sensitivity term": ("pendulum-nlr", 20, 200, {**SIZE, "c1_over_c2": 1.0}),
+    "leg": ("leg", 2, 20, {}),
+}
 
 
-def measure(comm, **changes):
+def measure(comm, environment, num_warm_up, num_iterations, changes):
+    """Seconds in rollouts, seconds in all, and timesteps."""
     from tdpo_baselines.algos import tdpo
     from tdpo_baselines.training import Training
 
-    values = {**registry.presets("tdpo", ENV)["tuned"], "num_trajectories": 48, "num_branches": 4, **changes}
-    options = tdpo.Config.from_values(values)
-    env_options = registry.resolve_options(ENV, {})
-    roller = comm.root_first(
-        lambda: KernelRoller(registry.make_kernel(ENV, env_options), options.hidden_sizes, options.gamma)
-    )
+    options = tdpo.Config.from_values({**registry.presets("tdpo", environment)["tuned"], **changes})
+    kernel = registry.make_kernel(environment, registry.resolve_options(environment, {}))
+    roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
     rollout_seconds = time_calls(roller, "rollouts")
     learner = tdpo.Learner(options, roller, comm, seed=0)
-    for iteration in range(NUM_WARM_UP):
+    for iteration in range(num_warm_up):
         learner.iterate(iteration, 0)
     rollout_seconds.clear()
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(comm.broadcast(folder))
-        budget = Budget(10**18, NUM_ITERATIONS, 100, None)
-        training = Training(learner, RunConfig("tdpo", ENV, 0, {}, {}), run, comm, budget, Console(is_quiet=True))
+        budget = Budget(10**18, num_iterations, 100, None)
+        training = Training(
+            learner, RunConfig("tdpo", environment, 0, {}, {}), run, comm, budget, Console(is_quiet=True)
+        )
         training.prepare(is_resumed=False)
         began = time.perf_counter()
         training.run()
         total = time.perf_counter() - began
-    return sum(rollout_seconds), total
+        num_steps = int(read_progress(run.path)["total_timesteps"][-1])
+    return sum(rollout_seconds), total, num_steps
 
 
 def time_calls(owner, name):
@@ -63,14 +73,16 @@ def main():
     prepare_environment()
     comm = communication.connect()
     load_tensorflow()
-    for title, changes in {"shipped settings": {}, "with the sensitivity term": {"c1_over_c2": 1.0}}.items():
-        rollouts, total = measure(comm, **changes)
+    for title, case in CASES.items():
+        rollouts, total, num_steps = measure(comm, *case)
         if comm.rank == 0:
             print(
-                f"{title}, {comm.size} rank(s): iteration {1e3 * total / NUM_ITERATIONS:.1f} ms, rollouts "
-                f"{1e3 * rollouts / NUM_ITERATIONS:.1f} ms, outside rollouts {1 - rollouts / total:.1%}",
+                f"{title}, {comm.size} rank(s): iteration {1e3 * total / case[2]:.1f} ms, outside rollouts "
+                f"{1 - rollouts / total:.1%}, {num_steps / total:,.0f} steps/s",
                 flush=True,
             )
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"rank {comm.rank}: {megabytes:.0f} MB at most", flush=True)
 
 
 if __name__ == "__main__":

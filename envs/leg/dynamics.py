@@ -152,7 +152,7 @@ def take_over(params, state, hip_torque, knee_torque, k):
         state[POSITION + i], state[RATE + i], state[WARM_START + i] = qpos[i], qvel[i], warm_start[i]
     contact = memory(params.mujoco.sensordata, 4)  # number of contacts, force on the lower leg
     state[IS_TOUCHING], state[GROUND_FORCE] = contact[0], contact[3]
-    if state[HAS_LANDED] > 0.0 and contact[0] == 0.0:
+    if contact[0] == 0.0:
         state[LAST_AIR_STEP] = k
     change = (hip_torque - state[TORQUE]) ** 2 + (knee_torque - state[TORQUE + 1]) ** 2
     state[ROUGHNESS] += (change - state[ROUGHNESS]) / ROUGHNESS_STEPS

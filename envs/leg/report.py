@@ -48,13 +48,12 @@ def describe(params: LegParams, state: np.ndarray) -> dict[str, float]:
 def measure(params: LegParams, state: np.ndarray) -> dict[str, float]:
     """How the leg stands at the end: degrees, cm, seconds, N m."""
     foot_x, _ = foot_position(state)
-    settled = state[LAST_AIR_STEP] / PHYSICS_RATE_HZ if state[HAS_LANDED] else np.nan
     return {
         "final_hip_deg": float(np.degrees(state[POSITION + 1])),
         "final_knee_deg": float(np.degrees(state[POSITION + 2])),
         "final_foot_x_cm": float(100 * foot_x),
         "final_rate": float(np.hypot(state[RATE + 1], state[RATE + 2])),
-        "last_in_air_s": float(settled),
+        "last_in_air_s": float(state[LAST_AIR_STEP] / PHYSICS_RATE_HZ),
         "torque_roughness": float(np.sqrt(state[ROUGHNESS])),
     }
 

@@ -7,8 +7,11 @@ Differences from the paper
   3. Differences may be two-sided (antithetic), and a perturbation may be held for several steps.
   4. The gradient is that of the payoff, the per-step discounted average eta (1 - gamma) / (1 - gamma^T),
      so that C, delta_max and sigma keep their meaning whatever the horizon.
-  5. Damping helps the solver but is left out of the trust region. delta_max may decay.
-  6. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
+  5. Damping helps the solver but is left out of the trust region. delta_max and sigma may decay.
+  6. Branches may be cut short and advantages clipped: less variance for a bias, which vanishes as the
+     branches grow to the horizon.
+  7. With a single start all main trajectories are one: it is rolled out and counted once.
+  8. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
      the action vector; the surrogate is g'd - C/2 d'Hd.
 
 Glossary (N trajectories, K branches each, D held steps, T horizon, O observation, A action, P parameters)
@@ -22,7 +25,7 @@ Glossary (N trajectories, K branches each, D held steps, T horizon, O observatio
   H v         Hessian of E[W^2] + C1/C2 E[L_G2], times v         [P]
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +65,12 @@ class Config(Settings):
     max_branch_steps: int | None = option(
         None, "branches end after this many steps, which biases and calms g; none: at the horizon", low=1, high=10**9
     )
+    branch_growth_steps: float | None = option(
+        None,
+        "timesteps after which max_branch_steps has doubled: max_branch_steps * (1 + steps / this); none: constant",
+        above=0,
+        high=1e18,
+    )
     advantage_clip: float | None = option(
         None, "advantages are limited to this many times their median size; none: not", above=0, high=1e12
     )
@@ -83,6 +92,12 @@ class Config(Settings):
     delta_decay_steps: float | None = option(
         None,
         "timesteps after which delta_max has halved: delta_max / (1 + steps / this); none: constant",
+        above=0,
+        high=1e18,
+    )
+    exploration_decay_steps: float | None = option(
+        None,
+        "timesteps after which exploration_std has halved, in the same way; none: constant",
         above=0,
         high=1e18,
     )
@@ -112,12 +127,29 @@ def check(config: Config, kernel, num_ranks: int) -> None:
         )
     if D > kernel.horizon:
         raise ValueError(f"held_steps must be at most the horizon ({kernel.horizon}), got {D}")
+    if config.max_branch_steps is not None and config.max_branch_steps < D:
+        raise ValueError(f"max_branch_steps must be at least held_steps ({D}), got {config.max_branch_steps}")
     O, A = kernel.observation_size, kernel.action_size
     K = num_branches(config, kernel.horizon, A)
     P = mlp.num_parameters((O, *config.hidden_sizes, A))
     main = N / num_ranks * (kernel.horizon * (O + A + 2) + 2 * K * kernel.state_size)
     rows = 4 * N * K * D * (O + 2 * A + 4) + N * K * D / ROWS_PER_BLOCK * P + 20 * P
     require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
+
+
+def scheduled(config: Config, total_timesteps: int) -> Config:
+    """The config with its schedules worked out for this many steps so far."""
+
+    def growth(steps: float | None) -> float:
+        return 1 + total_timesteps / (steps or np.inf)
+
+    longest = config.max_branch_steps
+    return replace(
+        config,
+        delta_max=config.delta_max / growth(config.delta_decay_steps),
+        exploration_std=config.exploration_std / growth(config.exploration_decay_steps),
+        max_branch_steps=longest and round(longest * growth(config.branch_growth_steps)),
+    )
 
 
 def num_branches(config: Config, horizon: int, action_size: int) -> int:
@@ -298,7 +330,7 @@ class Step(NamedTuple):
     predicted_gain: float  # g'd - C/2 d'Hd
 
 
-def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
+def best_step(config: Config, g: np.ndarray, product) -> Step:
     """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2."""
     damping = config.cg_damping
     x, residual, num_iterations = cg.solve(
@@ -307,7 +339,7 @@ def best_step(config: Config, g: np.ndarray, product, delta_max: float) -> Step:
     xHx = max(x @ (g - residual - damping * x), 0.0)
     norm = float(np.linalg.norm(g))
     unbound = 1 / config.c2 if config.c2 > 0 else np.inf
-    to_boundary = delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
+    to_boundary = config.delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
     step_size = min(unbound, to_boundary)
     step_size = step_size if np.isfinite(step_size) else 0.0
     return Step(
@@ -340,7 +372,7 @@ class Learner:
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
-        config, roller, comm = self.config, self._roller, self._comm
+        config, roller, comm = scheduled(self.config, total_timesteps), self._roller, self._comm
         plan = draw_plan(
             config,
             generator(self._seed, "plan", iteration),
@@ -354,11 +386,10 @@ class Learner:
         require_finite("return", vines.returns)
         require_finite("advantage", vines.advantages)
 
-        delta_max = config.delta_max / (1 + total_timesteps / (config.delta_decay_steps or np.inf))
         g = policy_gradient(vines, self.theta, plan.weights, self._blocks)
         require_finite("gradient", g)
         product = surrogate_hessian(vines, self.theta, plan.weights, self._blocks, config.c1_over_c2)
-        step = best_step(config, g, product, delta_max)
+        step = best_step(config, g, product)
         require_finite("parameter", self.theta + step.delta_theta)
         self.theta = self.theta + step.delta_theta
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
@@ -372,7 +403,7 @@ class Learner:
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
             "step_w": step.step_w,
-            "delta_max": delta_max,
+            "delta_max": config.delta_max,
             "is_trust_region_bound": int(step.is_bound),
             "predicted_gain": step.predicted_gain,
             "exploration_std": config.exploration_std,

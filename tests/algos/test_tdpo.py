@@ -217,8 +217,8 @@ def test_step_maximises_the_surrogate_inside_the_trust_region(c2, delta_max, is_
     rng = np.random.default_rng(0)
     factor = rng.standard_normal((8, 8))
     hessian, g = factor @ factor.T + np.eye(8), rng.standard_normal(8)
-    config = tdpo.Config(c2=c2, cg_damping=0, cg_tolerance=1e-14, cg_iterations=100)
-    step = tdpo.best_step(config, g, lambda v: hessian @ v, delta_max)
+    config = tdpo.Config(c2=c2, delta_max=delta_max, cg_damping=0, cg_tolerance=1e-14, cg_iterations=100)
+    step = tdpo.best_step(config, g, lambda v: hessian @ v)
     direction = np.linalg.solve(hessian, g)
     half_quadratic = np.sqrt(step.delta_theta @ hessian @ step.delta_theta / 2)
     assert step.is_bound == is_bound
@@ -230,14 +230,14 @@ def test_step_maximises_the_surrogate_inside_the_trust_region(c2, delta_max, is_
 
 
 def test_damping_is_left_out_of_the_trust_region():
-    config = tdpo.Config(c2=0, cg_damping=10.0, cg_tolerance=1e-14)
-    step = tdpo.best_step(config, np.ones(4), lambda v: 0.5 * v, 0.1)
+    config = tdpo.Config(c2=0, delta_max=0.1, cg_damping=10.0, cg_tolerance=1e-14)
+    step = tdpo.best_step(config, np.ones(4), lambda v: 0.5 * v)
     assert np.sqrt(0.5 * step.delta_theta @ (0.5 * step.delta_theta)) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("c2", [0.0, 1.0])
 def test_zero_gradient_takes_no_step(c2):
-    step = tdpo.best_step(tdpo.Config(c2=c2), np.zeros(3), lambda v: v, 0.1)
+    step = tdpo.best_step(tdpo.Config(c2=c2), np.zeros(3), lambda v: v)
     assert not step.delta_theta.any() and step.step_w == 0
 
 
@@ -255,11 +255,24 @@ def test_tdpo_reaches_the_optimum_of_the_linear_quadratic_toy():
     assert linear_quadratic.mean_cost(np.zeros((2, 2))) > 1.5 * best
 
 
-def test_trust_region_decays_with_the_timesteps():
-    problem = toy(num_trajectories=2, num_branches=1, delta_max=0.1, delta_decay_steps=100.0, c2=0)
-    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
-    assert learner.iterate(0, 0)["delta_max"] == 0.1
-    assert learner.iterate(1, 300)["delta_max"] == pytest.approx(0.025)
+def test_schedules_follow_the_timesteps():
+    config = tdpo.Config(
+        delta_max=0.1, delta_decay_steps=100.0, exploration_std=0.5, exploration_decay_steps=300.0,
+        max_branch_steps=10, branch_growth_steps=200.0,
+    )  # fmt: skip
+    assert tdpo.scheduled(config, 0) == config
+    later = tdpo.scheduled(config, 300)
+    assert later.delta_max == pytest.approx(0.025) and later.exploration_std == pytest.approx(0.25)
+    assert later.max_branch_steps == 25
+    constant = tdpo.Config(branch_growth_steps=200.0)  # branches go to the horizon anyway
+    assert tdpo.scheduled(constant, 10**9) == constant
+
+
+def test_log_shows_the_schedules_as_they_were_used():
+    options = {"delta_decay_steps": 100.0, "exploration_decay_steps": 300.0, "exploration_std": 0.5}
+    problem = toy(num_trajectories=2, num_branches=1, delta_max=0.1, c2=0, **options)
+    row = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0).iterate(1, 300)
+    assert (row["delta_max"], row["exploration_std"]) == (pytest.approx(0.025), pytest.approx(0.25))
 
 
 @pytest.mark.parametrize(
@@ -267,6 +280,7 @@ def test_trust_region_decays_with_the_timesteps():
     [
         ({"num_trajectories": 4}, 8, "pass --num_trajectories 8 or run on 4 ranks"),
         ({"held_steps": 31}, 1, "held_steps must be at most the horizon"),
+        ({"held_steps": 8, "max_branch_steps": 7}, 1, "max_branch_steps must be at least held_steps"),
         ({"num_trajectories": 10**6, "num_branches": 10**6}, 1, "GB"),
     ],
 )

@@ -1,0 +1,110 @@
+"""What the scripts of this folder share: training seeds, summaries of finished runs, curves, the command line."""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Some seeds of one setting."""
+
+    title: str
+    environment: str
+    seeds: range
+    num_timesteps: float
+    arguments: tuple[str, ...] = ()
+
+    def command(self, seed: int) -> list[str]:
+        run = ["--env", self.environment, "--num_timesteps", f"{self.num_timesteps:g}", "--seed", str(seed)]
+        return [*run, *self.arguments]
+
+    def shown_command(self) -> str:
+        arguments = " ".join(self.command(0)).replace("--seed 0", "--seed SEED")
+        return f"`python -m tdpo_baselines.run {arguments}`"
+
+
+def train(experiments: dict[str, Experiment], runs: Path, jobs: int) -> None:
+    """Every run that is not finished yet, `jobs` at a time, each on one rank: the result is the same on any number."""
+
+    def one(job: tuple[str, int]) -> None:
+        name, seed = job
+        folder = runs / name / str(seed)
+        command = [sys.executable, "-m", "tdpo_baselines.run", *experiments[name].command(seed)]
+        done = subprocess.run([*command, "--log_dir", str(folder), "--resume", "--quiet"])
+        print(f"{name} seed {seed}: exit code {done.returncode}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
+
+
+def summaries_of(experiment: Experiment, folder: Path, num_episodes: int) -> dict[int, dict]:
+    """By seed, what `summary_of` says of the runs that have a checkpoint."""
+    found = {seed: summary_of(folder / str(seed), num_episodes) for seed in experiment.seeds}
+    return {seed: summary for seed, summary in found.items() if summary is not None}
+
+
+def summary_of(folder: Path, num_episodes: int) -> dict | None:
+    """Evaluation, steps and wall time of a run, or None. Evaluations are kept beside the run."""
+    kept, progress = folder / "evaluation.json", folder / "progress.csv"
+    if not progress.exists():
+        return None
+    if not kept.exists() or kept.stat().st_mtime < progress.stat().st_mtime:
+        command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(folder), "--json"]
+        done = subprocess.run([*command, "--episodes", str(num_episodes)], capture_output=True, text=True)
+        if done.returncode != 0:
+            return None
+        kept.write_text(done.stdout)
+    means = {name: s["mean"] for name, s in json.loads(kept.read_text())["summary"].items()}
+    lines = progress.read_text().splitlines()
+    row = dict(zip(lines[0].split(","), lines[-1].split(",")))
+    return {**means, "steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
+
+
+def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str) -> None:
+    """A column of progress.csv against timesteps, every seed, negated on a logarithmic scale."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from tdpo_baselines.plot import read_progress
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for colour, (name, experiment) in enumerate(experiments.items()):
+        for number, folder in enumerate(sorted((runs / name).glob("*"))):
+            progress = read_progress(folder)
+            every = max(1, len(progress[column]) // 1000)
+            cost = -np.minimum(progress[column], -1e-3)
+            title = experiment.title if number == 0 else None
+            millions = progress["total_timesteps"] / 1e6
+            axes.plot(millions[::every], cost[::every], color=f"C{colour}", lw=0.7, label=title)
+    axes.set(xlabel="timesteps (million), branches included", ylabel=label, yscale="log")
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(picture, dpi=110)
+
+
+def main(
+    description: str, experiments: dict[str, Experiment], folder: str, report: Callable[[Path, Path], None]
+) -> int:
+    """The command line of an experiment's script: `train` some of the experiments, or `report` on all."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("train", "report"))
+    parser.add_argument("--runs", type=Path, default=Path(folder), help="where the runs are (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/results"), help="where the report goes (default: %(default)s)"
+    )
+    parser.add_argument("--only", nargs="+", choices=experiments, default=list(experiments), help="which to train")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
+    arguments = parser.parse_args()
+    if arguments.action == "train":
+        train({name: experiments[name] for name in arguments.only}, arguments.runs, arguments.jobs)
+    else:
+        report(arguments.runs, arguments.out)
+    return 0
