@@ -17,7 +17,7 @@ setup(
         "numba>=0.60",
         "tensorflow>=2.16",
         "gymnasium>=1.0",
-        "mujoco>=3.4",
+        "mujoco>=3.3.5",
         "matplotlib>=3.8",
     ],
     extras_require={

@@ -80,6 +80,51 @@ def test_killed_at_a_random_moment_and_resumed_on_other_ranks_it_is_the_same(
     assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
 
 
+LEG = ("num_trajectories=5", "max_branch_steps=200", "branch_growth_steps=1e5", "hidden_sizes=16,16")
+LEG_RUN = ("--env", "leg", "--set", *LEG, "--num_iterations", "12", "--checkpoint_every", "2", "--log_dir")
+
+
+@pytest.fixture(scope="module")
+def leg_reference(program, tmp_path_factory):
+    """MuJoCo's solver, a main trajectory shared by all branches, and every schedule, on one rank."""
+    folder = tmp_path_factory.mktemp("leg") / "run"
+    process = program("run", *LEG_RUN, str(folder))
+    assert process.returncode == 0, process.stderr
+    return folder
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_leg_is_the_same_on_any_number_of_ranks(program, tmp_path, leg_reference, ranks):
+    assert program("run", *LEG_RUN, str(tmp_path / "run"), ranks=ranks).returncode == 0
+    assert deterministic_part(tmp_path / "run") == deterministic_part(leg_reference)
+
+
+def test_leg_killed_and_resumed_on_other_ranks_is_the_same(background_program, program, tmp_path, leg_reference):
+    killed = background_program("run", *LEG_RUN, str(tmp_path / "run"), ranks=2)
+    progress = tmp_path / "run" / "progress.csv"
+    while killed.poll() is None and not (progress.exists() and progress.read_text().count("\n") > 4):
+        time.sleep(0.002)
+    kill_all(str(tmp_path / "run"))
+    killed.communicate()
+    assert program("run", *LEG_RUN, str(tmp_path / "run"), "--resume", ranks=3).returncode == 0
+    assert deterministic_part(tmp_path / "run") == deterministic_part(leg_reference)
+
+
+def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference, tmp_path):
+    picture = tmp_path / "landing.png"
+    start = ("--reset", "theta_hip=-0.5,height=0.3", "--episodes", "1")
+    process = program("evaluate", str(leg_reference), *start, "--json", "--plot", str(picture))
+    assert process.returncode == 0, process.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    given = json.loads(process.stdout)["episodes"]
+    usual = json.loads(program("evaluate", str(leg_reference), "--episodes", "1", "--json").stdout)["episodes"]
+    assert given["payoff"] != usual["payoff"]
+    process = program("evaluate", str(leg_reference), "--reset", "hip=1")
+    assert process.returncode == 2 and "unknown start value 'hip'" in process.stderr
+    process = program("evaluate", str(leg_reference), "--reset", "height=high")
+    assert process.returncode == 2 and "height must be a finite number" in process.stderr
+
+
 def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
     """Long dot products would be split over threads, and so depend on the cores, were threads not limited."""
     large = ("--env", "pendulum-nlr", "--set", "num_trajectories=3", "num_branches=1", "hidden_sizes=128,128")
@@ -196,6 +241,10 @@ BAD = {
     ("--env", "pendulum-nlr", "--set", "action_scale=1e-200"): "action_scale must be at least",
     ("--env", "pendulum-nlr", "--set", "env.variant=1.5"): "env.variant must be a whole number",
     ("--env", "pendulum-nlr", "--seed", "-1"): "seed must be at least 0",
+    ("--env", "leg", "--set", "env.sensor_noise=maybe"): "env.sensor_noise must be true or false",
+    ("--env", "leg", "--set", "env.contact=ice"): "contact must be one of compliant",
+    ("--env", "leg", "--set", "env.control_rate_hz=300"): "control_rate_hz must divide 4000",
+    ("--env", "leg", "--set", "max_branch_steps=5", "held_steps=6"): "max_branch_steps must be at least held_steps",
     ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
     ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",
     ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",

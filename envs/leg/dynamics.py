@@ -17,7 +17,6 @@ from .params import (
     GROUND_FORCE,
     HAS_LANDED,
     IS_BROKEN,
-    IS_TOUCHING,
     KNEE_HEIGHT,
     LAST_AIR_STEP,
     MOTOR,
@@ -84,11 +83,8 @@ def physics_step(params, state, action):
     """Advance by 0.25 ms; returns the delayed reward."""
     k = int(state[STEP])
     hip_torque, knee_torque = actuate(params, state, action, k)
-    if not (
-        is_sane(state[POSITION : POSITION + 3], state[RATE : RATE + 3]) and math.isfinite(hip_torque + knee_torque)
-    ):
-        state[IS_BROKEN] = 1.0
-    if state[IS_BROKEN] == 0.0:
+    can_move = is_sane(state[POSITION:], state[RATE:]) and math.isfinite(hip_torque + knee_torque)
+    if state[IS_BROKEN] == 0.0 and can_move:
         simulate(params, state, hip_torque, knee_torque)
         sensed = QUEUES + 4 * (k % (params.observation_delay + 1))
         if params.is_dense:
@@ -151,7 +147,7 @@ def take_over(params, state, hip_torque, knee_torque, k):
     for i in range(3):
         state[POSITION + i], state[RATE + i], state[WARM_START + i] = qpos[i], qvel[i], warm_start[i]
     contact = memory(params.mujoco.sensordata, 4)  # number of contacts, force on the lower leg
-    state[IS_TOUCHING], state[GROUND_FORCE] = contact[0], contact[3]
+    state[GROUND_FORCE] = contact[3]
     if contact[0] == 0.0:
         state[LAST_AIR_STEP] = k
     change = (hip_torque - state[TORQUE]) ** 2 + (knee_torque - state[TORQUE + 1]) ** 2

@@ -102,6 +102,13 @@ class Config(Settings):
         high=1e18,
     )
 
+    schedule_power: float = option(
+        1.0,
+        "schedules go as 1 + (steps / their steps)^this: larger is flatter at first, steeper later",
+        above=0,
+        high=10,
+    )
+
     cg_iterations: int = option(10, "conjugate gradient iterations at most (authors' code: 11)", low=1, high=10**4)
     cg_tolerance: float = option(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
     cg_damping: float = option(
@@ -141,7 +148,7 @@ def scheduled(config: Config, total_timesteps: int) -> Config:
     """The config with its schedules worked out for this many steps so far."""
 
     def growth(steps: float | None) -> float:
-        return 1 + total_timesteps / (steps or np.inf)
+        return 1 + (total_timesteps / (steps or np.inf)) ** config.schedule_power
 
     longest = config.max_branch_steps
     return replace(

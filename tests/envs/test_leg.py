@@ -32,11 +32,11 @@ from tdpo_baselines.common import mlp
 from tdpo_baselines.common.rollout import KernelRoller
 
 REFERENCE = json.loads(Path(__file__).with_name("leg_reference.json").read_text())
-# The reference was made with one version of MuJoCo. Others may solve contacts in another order of operations,
-# and errors grow after an impact, so only the first 800 steps (still in the air) are held to a tight bound.
+# The reference was made with one version of MuJoCo. Another may add up in another order, and errors grow after an
+# impact: 3.3.5 and 3.4.0 meet the bounds below, and most of the tight ones.
 IS_REFERENCE_VERSION = mujoco.__version__ == REFERENCE["mujoco"]
-RTOL = 1e-8 if IS_REFERENCE_VERSION else 1e-5
-DROP_RTOL = 1e-8 if IS_REFERENCE_VERSION else 1e-2
+RTOL = 1e-8 if IS_REFERENCE_VERSION else 1e-6
+DROP_RTOL = 1e-8 if IS_REFERENCE_VERSION else 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_drop_equals_the_reference(silent, name):
     for t in range(8000):
         rewards[t], _ = silent.step(silent.params, state, np.zeros(2))
         states[t] = state
-    loose = 1 if IS_REFERENCE_VERSION else 1e5
+    loose = 1 if IS_REFERENCE_VERSION else 100
     rows = states[np.rint(np.array(expected["t"]) * 4000).astype(int) - 1]
     for column, index, atol in (
         ("theta_hip", POSITION + 1, 1e-8),
@@ -142,7 +142,8 @@ def test_mass_matrix_and_kinematics_are_those_specified(silent):
     data.qpos[:] = height, hip, knee
     mujoco.mj_forward(loaded, data)
     mass = np.zeros((3, 3))
-    mujoco.mj_fullM(loaded, data, mass)
+    for column, unit in zip(mass, np.eye(3)):
+        mujoco.mj_mulM(loaded, data, column, unit)
     m3, lever, i2, i3 = 0.034, 0.14, 1.0888e-3, 8.888e-4
     coupling = m3 * lever * math.cos(hip)
     expected = [
