@@ -18,8 +18,8 @@ EPISODES = 1  # the simple leg has a single start
 STOCHASTIC_EPISODES = 100
 
 EXPERIMENTS = {
-    "main": Experiment("Shipped settings", "leg", range(10), 4e7),
-    "paper": Experiment("The paper's settings", "leg", range(2), 4e7, ("--preset", "paper")),
+    "main": Experiment("Shipped settings", "leg", range(10), 3e7),
+    "paper": Experiment("The paper's settings", "leg", range(2), 3e7, ("--preset", "paper")),
     "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(2), 2e8),
 }
 

@@ -10,8 +10,9 @@ Differences from the paper
   5. Damping helps the solver but is left out of the trust region. delta_max and sigma may decay.
   6. Branches may be cut short and advantages clipped: less variance for a bias, which vanishes as the
      branches grow to the horizon.
-  7. With a single start all main trajectories are one: it is rolled out and counted once.
-  8. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
+  7. If the payoff drops too far below its best, the best parameters are taken up again.
+  8. With a single start all main trajectories are one: it is rolled out and counted once.
+  9. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
      the action vector; the surrogate is g'd - C/2 d'Hd.
 
 Glossary (N trajectories, K branches each, D held steps, T horizon, O observation, A action, P parameters)
@@ -102,6 +103,13 @@ class Config(Settings):
         high=1e18,
     )
 
+    max_drop: float | None = option(
+        None,
+        "if the payoff falls below the best so far by this multiple of the best's size, go back to the best parameters "
+        "and halve the trust region, which then recovers by a tenth per update; none: never go back",
+        above=0,
+        high=1e12,
+    )
     schedule_power: float = option(
         1.0,
         "schedules go as 1 + (steps / their steps)^this: larger is flatter at first, steeper later",
@@ -330,11 +338,12 @@ def surrogate_hessian(vines: Vines, theta: np.ndarray, weights: np.ndarray, bloc
 
 class Step(NamedTuple):
     delta_theta: np.ndarray  # [P]
-    cg_residual: float  # relative
-    cg_iterations: int
-    step_w: float  # sqrt(1/2 d'Hd): r.m.s. change of the action, with the sensitivity's part
-    is_bound: bool  # whether the trust region limited the step
-    predicted_gain: float  # g'd - C/2 d'Hd
+    gradient_norm: float = 0.0
+    cg_residual: float = 0.0  # relative
+    cg_iterations: int = 0
+    step_w: float = 0.0  # sqrt(1/2 d'Hd): r.m.s. change of the action, with the sensitivity's part
+    is_bound: bool = False  # whether the trust region limited the step
+    predicted_gain: float = 0.0  # g'd - C/2 d'Hd
 
 
 def best_step(config: Config, g: np.ndarray, product) -> Step:
@@ -351,12 +360,30 @@ def best_step(config: Config, g: np.ndarray, product) -> Step:
     step_size = step_size if np.isfinite(step_size) else 0.0
     return Step(
         delta_theta=step_size * x,
+        gradient_norm=norm,
         cg_residual=float(np.linalg.norm(residual)) / norm if norm > 0 else 0.0,
         cg_iterations=num_iterations,
         step_w=step_size * np.sqrt(xHx / 2),
         is_bound=to_boundary < unbound,
         predicted_gain=step_size * (g @ x) - config.c2 / 2 * step_size**2 * xHx,
     )
+
+
+class Safeguard(NamedTuple):
+    """The best parameters so far, and how much of the trust region is used since the last drop from them."""
+
+    safe_theta: np.ndarray  # [P]
+    safe_payoff: float = -np.inf
+    trust: float = 1.0
+
+    def after(self, theta: np.ndarray, payoff: float, max_drop: float | None) -> tuple["Safeguard", bool]:
+        """The safeguard after parameters were tried, and whether they dropped too far."""
+        trust = min(1.0, 1.1 * self.trust)
+        if payoff > self.safe_payoff:
+            return Safeguard(theta, payoff, trust), False
+        if max_drop is not None and self.safe_payoff - payoff > max_drop * abs(self.safe_payoff):
+            return self._replace(trust=self.trust / 2), True
+        return self._replace(trust=trust), False
 
 
 class Learner:
@@ -370,12 +397,14 @@ class Learner:
         rows_per_trajectory = num_branches(config, roller.horizon, roller.layer_sizes[-1]) * config.held_steps
         self._blocks = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
+        self._safeguard = Safeguard(self.theta)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"theta": self.theta}
+        return {"theta": self.theta, **{k: np.asarray(v) for k, v in self._safeguard._asdict().items()}}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         self.theta = state["theta"]
+        self._safeguard = Safeguard(state["safe_theta"], float(state["safe_payoff"]), float(state["trust"]))
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
@@ -389,15 +418,14 @@ class Learner:
         )
         mine = plan.share(comm.share(config.num_trajectories))
         vines = gather_vines(roll_vines(config, roller, self.theta, mine), config.num_trajectories, comm)
-        vines = vines._replace(advantages=clipped(vines.advantages, config.advantage_clip))
         require_finite("return", vines.returns)
         require_finite("advantage", vines.advantages)
 
-        g = policy_gradient(vines, self.theta, plan.weights, self._blocks)
-        require_finite("gradient", g)
-        product = surrogate_hessian(vines, self.theta, plan.weights, self._blocks, config.c1_over_c2)
-        step = best_step(config, g, product)
-        require_finite("parameter", self.theta + step.delta_theta)
+        payoff = vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0]
+        self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
+        config = replace(config, delta_max=config.delta_max * self._safeguard.trust)
+        back = Step(self._safeguard.safe_theta - self.theta)
+        step = back if has_dropped else self._best_step(config, plan, vines)
         self.theta = self.theta + step.delta_theta
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
         return {
@@ -405,8 +433,8 @@ class Learner:
             "num_episodes": num_mains,
             "return_mean": vines.returns.mean(),
             "discounted_return_mean": vines.discounted_returns.mean(),
-            "payoff": vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0],
-            "gradient_norm": float(np.linalg.norm(g)),
+            "payoff": payoff,
+            "gradient_norm": step.gradient_norm,
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
             "step_w": step.step_w,
@@ -414,4 +442,14 @@ class Learner:
             "is_trust_region_bound": int(step.is_bound),
             "predicted_gain": step.predicted_gain,
             "exploration_std": config.exploration_std,
+            "has_dropped": int(has_dropped),
         }
+
+    def _best_step(self, config: Config, plan: Plan, vines: Vines) -> Step:
+        vines = vines._replace(advantages=clipped(vines.advantages, config.advantage_clip))
+        g = policy_gradient(vines, self.theta, plan.weights, self._blocks)
+        require_finite("gradient", g)
+        product = surrogate_hessian(vines, self.theta, plan.weights, self._blocks, config.c1_over_c2)
+        step = best_step(config, g, product)
+        require_finite("parameter", self.theta + step.delta_theta)
+        return step

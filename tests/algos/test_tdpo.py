@@ -268,6 +268,34 @@ def test_schedules_follow_the_timesteps():
     assert tdpo.scheduled(constant, 10**9) == constant
 
 
+def test_safeguard_goes_back_only_from_a_large_drop_and_then_trusts_less():
+    start = tdpo.Safeguard(np.zeros(1))
+    first, has_dropped = start.after(np.ones(1), -5.0, max_drop=1.0)
+    assert not has_dropped and first.safe_payoff == -5.0 and first.safe_theta == 1
+    second, has_dropped = first.after(np.full(1, 2.0), -9.9, max_drop=1.0)
+    assert not has_dropped and second == first
+    third, has_dropped = second.after(np.full(1, 3.0), -10.1, max_drop=1.0)
+    assert has_dropped and third.trust == 0.5 and third.safe_theta == 1
+    fourth, _ = third.after(np.full(1, 4.0), -4.0, max_drop=1.0)
+    assert fourth.trust == pytest.approx(0.55) and fourth.safe_theta == 4
+    assert not second.after(np.full(1, 3.0), -1e9, max_drop=None)[1]
+
+
+def test_learner_returns_to_its_best_parameters_and_remembers_them_in_its_state():
+    problem = toy(num_trajectories=4, num_branches=2, delta_max=0.1, c2=0, max_drop=0.5)
+    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    first = learner.theta
+    assert learner.iterate(0, 0)["has_dropped"] == 0
+    learner.theta = first + 50.0  # a step gone wrong
+    again = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    again.load_state(learner.state())
+    for one in (learner, again):
+        row = one.iterate(1, 0)
+        assert row["has_dropped"] == 1 and row["step_w"] == 0 and row["delta_max"] == 0.05
+        np.testing.assert_allclose(one.theta, first, atol=1e-12)
+    assert np.array_equal(learner.theta, again.theta)
+
+
 def test_log_shows_the_schedules_as_they_were_used():
     options = {"delta_decay_steps": 100.0, "exploration_decay_steps": 300.0, "exploration_std": 0.5}
     problem = toy(num_trajectories=2, num_branches=1, delta_max=0.1, c2=0, **options)
