@@ -73,7 +73,10 @@ class Config(Settings):
         high=1e18,
     )
     advantage_clip: float | None = option(
-        None, "advantages are limited to this many times their median size; none: not", above=0, high=1e12
+        None,
+        "advantages are limited to this many times the median size of those not zero; none: not",
+        above=0,
+        high=1e12,
     )
 
     reward_scale: float = option(
@@ -293,8 +296,11 @@ def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gam
 
 
 def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
-    """Advantages limited to `limit` times their median size; None leaves them as they are."""
-    bound = np.inf if limit is None else limit * np.median(np.abs(advantages))
+    """Advantages limited to `limit` times the median size of those not zero; None leaves them as they are."""
+    sizes = np.abs(advantages[advantages != 0])
+    if limit is None or len(sizes) == 0:
+        return advantages
+    bound = limit * np.median(sizes)
     return np.clip(advantages, -bound, bound)
 
 

@@ -175,9 +175,10 @@ def test_branch_cut_short_gains_what_it_gained_until_then(is_two_sided):
 
 
 def test_advantages_are_clipped_at_a_multiple_of_their_median():
-    advantages = np.array([[1.0, -2.0, 3.0], [-400.0, 50.0, 0.5]])  # median size 2.5
-    np.testing.assert_array_equal(tdpo.clipped(advantages, 4), [[1, -2, 3], [-10, 10, 0.5]])
+    advantages = np.array([[1.0, -2.0, 3.0, 0.0], [-400.0, 50.0, 0.5, 0.0]])  # median size 2.5 without the zeros
+    np.testing.assert_array_equal(tdpo.clipped(advantages, 4), [[1, -2, 3, 0], [-10, 10, 0.5, 0]])
     np.testing.assert_array_equal(tdpo.clipped(advantages, None), advantages)
+    assert not tdpo.clipped(np.zeros((2, 2)), 4).any()
 
 
 def test_coordinates_take_turns_in_time():
