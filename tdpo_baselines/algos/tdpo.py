@@ -1,4 +1,4 @@
-"""Truly Deterministic Policy Optimization: Algorithms 1 (basic variant) to 4 of arXiv 2205.15379.
+"""Truly Deterministic Policy Optimization: Algorithms 1, 3 and 4 of arXiv 2205.15379; 2 is in common/devine.py.
 
 Differences from the paper
   1. Branches restart from the saved state of their main trajectory; no prefix is simulated twice.
@@ -12,22 +12,21 @@ Differences from the paper
      branches grow to the horizon.
   7. If the payoff drops too far below its best, the best parameters are taken up again.
   8. With a single start all main trajectories are one: it is rolled out and counted once.
-  9. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
+  9. Advanced variant: steps of the line search are counted; ties go to the smaller step; the scale of the
+     exploration follows the even part of two-sided advantages, between a floor and a ceiling, and the
+     gradient stays unbiased when the scales differ.
+ 10. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
      the action vector; the surrogate is g'd - C/2 d'Hd.
 
-Glossary (N trajectories, K branches each, D held steps, T horizon, O observation, A action, P parameters)
+Glossary (N trajectories, K branches each, O observation, A action, P parameters)
   theta       policy parameters                                  [P]
-  times       t_k, first perturbed step                          [N, K]
-  offsets     perturbation of the policy's action                [N, K, D, A]
-  deltas      a' - a as executed, over the held steps            [N, K, D, A]
-  advantages  A(s_t, a') = Q(s_t, a') - V(s_t)                   [N, K]
-  weights     gamma^t / nu(t), scaled to mean 1                  [N, K]
   g           gradient of the payoff                             [P]
   H v         Hessian of E[W^2] + C1/C2 E[L_G2], times v         [P]
+  std         sigma, standard deviation of the perturbations     [A]
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,12 +34,29 @@ from ..common import cg, mlp
 from ..common.blocks import ROWS_PER_BLOCK, Blocks
 from ..common.checks import require_finite, require_memory
 from ..common.comm import Comm
-from ..common.seeding import generator, stratified
+from ..common.devine import (
+    Plan,
+    TimeLaw,
+    Vines,
+    action_gradients,
+    clipped,
+    discounts,
+    draw_plan,
+    gather_vines,
+    num_branches,
+    roll_vines,
+)
+from ..common.seeding import generator
 from ..config import Settings, option
+
+EXPLORATION_RANGE = (1e-3, 10.0)  # floor and ceiling of the adaptive sigma, relative to its initial value
 
 
 @dataclass(frozen=True)
 class Config(Settings):
+    variant: str = option(
+        "basic", "advanced: line search in the environment, adaptive exploration scale", choices=("basic", "advanced")
+    )
     num_trajectories: int = option(
         48, "main trajectories per update, over all ranks (paper: 48 or 72)", low=1, high=10**6
     )
@@ -56,7 +72,9 @@ class Config(Settings):
     )
     is_stratified: bool = option(True, "systematic instead of independent branch times and starts")
     directions: str = option(
-        "coordinate", "perturb one action coordinate per branch, or all at once", choices=("coordinate", "gaussian")
+        None,
+        "perturb one action coordinate per branch, or all at once; none: coordinate, advanced variant: gaussian",
+        choices=("coordinate", "gaussian"),
     )
     is_two_sided: bool = option(True, "antithetic pairs: each branch is rolled out with +delta and -delta")
     held_steps: int = option(
@@ -109,7 +127,8 @@ class Config(Settings):
     max_drop: float | None = option(
         None,
         "if the payoff falls below the best so far by this multiple of the best's size, go back to the best parameters "
-        "and halve the trust region, which then recovers by a tenth per update; none: never go back",
+        "and halve the trust region, which then recovers by a tenth per update; three times in a row, and the best is "
+        "forgotten as a fluke; none: never go back",
         above=0,
         high=1e12,
     )
@@ -118,6 +137,22 @@ class Config(Settings):
         "schedules go as 1 + (steps / their steps)^this: larger is flatter at first, steeper later",
         above=0,
         high=10,
+    )
+
+    line_search_size: int = option(
+        9, "advanced: step coefficients tried, zero among them (authors' code: 9)", low=2, high=1000
+    )
+    line_search_span: float = option(
+        1e-5, "advanced: smallest coefficient but zero; the largest is 1 (authors' code: 1e-5)", above=0, high=1
+    )
+    line_search_replicates: int = option(
+        24,
+        "advanced: trajectories that try each coefficient, from the same starts (authors' code: 24)",
+        low=1,
+        high=10**6,
+    )
+    exploration_learning_rate: float = option(
+        1e-2, "advanced: Adam's step of log sigma per update (authors' code: 0.01)", low=0, high=1
     )
 
     cg_iterations: int = option(10, "conjugate gradient iterations at most (authors' code: 11)", low=1, high=10**4)
@@ -129,7 +164,13 @@ class Config(Settings):
     def __post_init__(self):
         super().__post_init__()
         alpha, beta = self.reward_scale, self.action_scale
-        recipe = {"exploration_std": beta / 60, "c2": 3600 * alpha / beta**2, "delta_max": beta / 600}
+        directions = "gaussian" if self.variant == "advanced" else "coordinate"
+        recipe = {
+            "exploration_std": beta / 60,
+            "c2": 3600 * alpha / beta**2,
+            "delta_max": beta / 600,
+            "directions": directions,
+        }
         for name, value in recipe.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
@@ -147,6 +188,8 @@ def check(config: Config, kernel, num_ranks: int) -> None:
         raise ValueError(f"held_steps must be at most the horizon ({kernel.horizon}), got {D}")
     if config.max_branch_steps is not None and config.max_branch_steps < D:
         raise ValueError(f"max_branch_steps must be at least held_steps ({D}), got {config.max_branch_steps}")
+    if config.variant == "advanced" and config.directions != "gaussian":
+        raise ValueError("directions must be gaussian in the advanced variant, whose exploration scale adapts to them")
     O, A = kernel.observation_size, kernel.action_size
     K = num_branches(config, kernel.horizon, A)
     P = mlp.num_parameters((O, *config.hidden_sizes, A))
@@ -170,165 +213,22 @@ def scheduled(config: Config, total_timesteps: int) -> Config:
     )
 
 
-def num_branches(config: Config, horizon: int, action_size: int) -> int:
-    """K: branches per trajectory, which branch_times=all makes as many as there are steps and coordinates."""
-    return (horizon - config.held_steps + 1) * action_size if config.branch_times == "all" else config.num_branches
-
-
-# Algorithm 2: the DeVine estimator. A plan is what it draws, vines are what it rolls out.
-
-
-class Plan(NamedTuple):
-    """Everything random in one update, for all trajectories."""
-
-    starts: np.ndarray  # [N, U]
-    times: np.ndarray  # [N, K], ascending
-    directions: np.ndarray  # [N, K, A]
-    weights: np.ndarray  # [N, K]
-
-    def share(self, rows: slice) -> "Plan":
-        return Plan(*(array[rows] for array in self))
-
-
-def discounts(gamma: float, num_steps: int) -> np.ndarray:
-    """gamma^t, scaled to sum to one: the visitation of time t, and the payoff's weight of reward t."""
-    powers = gamma ** np.arange(num_steps)
-    return powers / powers.sum()
-
-
-def draw_plan(config: Config, rng: np.random.Generator, *, horizon: int, start_size: int, action_size: int) -> Plan:
-    N, A = config.num_trajectories, action_size
-    starts = stratified(rng, N, start_size) if config.is_stratified else rng.random((N, start_size))
-    visitation = discounts(config.gamma, horizon - config.held_steps + 1)  # [legal times]
-    if config.branch_times == "all":
-        num_times = len(visitation)
-        times = np.tile(np.repeat(np.arange(num_times), A), (N, 1))
-        nu = np.full(num_times, 1 / num_times)
-        coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), times.shape)
-    else:
-        nu = visitation if config.branch_times == "geometric" else np.full(len(visitation), 1 / len(visitation))
-        times = draw_times(config, rng, nu)
-        ranks = np.argsort(np.argsort(times, axis=None, kind="stable")).reshape(times.shape)
-        coordinates = (ranks + rng.integers(A)) % A  # in turn, so that each one's times are spread out too
-    if config.directions == "gaussian":
-        directions = config.exploration_std * rng.standard_normal((*times.shape, A))
-    else:
-        directions = config.exploration_std * np.eye(A)[coordinates]
-    return Plan(starts, times, directions, visitation[times] / nu[times])
-
-
-def draw_times(config: Config, rng: np.random.Generator, nu: np.ndarray) -> np.ndarray:
-    """Branch times [N, K] with law nu: independent, or K equally spaced quantiles per trajectory with
-    offsets that are themselves equally spaced over the trajectories."""
-    N, K = config.num_trajectories, config.num_branches
-    if config.is_stratified:
-        trajectory_offsets = (rng.permutation(N) + rng.random()) / N
-        quantiles = (np.arange(K) + trajectory_offsets[:, None]) / K
-    else:
-        quantiles = rng.random((N, K))
-    times = np.searchsorted(np.cumsum(nu), quantiles, side="right")
-    return np.sort(np.minimum(times, np.flatnonzero(nu)[-1]), axis=1)  # the sum of nu may round to below one
-
-
-class Vines(NamedTuple):
-    """Main trajectories and what their branches gained."""
-
-    observations: np.ndarray  # [N, K, D, O] of the main trajectory over the held steps
-    deltas: np.ndarray  # [N, K, D, A]
-    advantages: np.ndarray  # [N, K]
-    returns: np.ndarray  # [N] undiscounted
-    discounted_returns: np.ndarray  # [N]
-    lengths: np.ndarray  # [N] steps of the main trajectory
-    branch_steps: np.ndarray  # [N] steps of its branches
-
-
-def roll_vines(config: Config, roller, theta: np.ndarray, plan: Plan) -> Vines:
-    """The plan's trajectories and branches. With a single start all trajectories are one, rolled once."""
-    N, K = plan.times.shape
-    D, T, A = config.held_steps, roller.horizon, plan.directions.shape[2]
-    num_mains = N if roller.start_size > 0 else 1
-    times = plan.times.reshape(num_mains, -1)
-    order = np.argsort(times, axis=1, kind="stable")
-    starts = roller.start_states(plan.starts[:num_mains])
-    main = roller.rollouts(theta, starts, save_steps=np.take_along_axis(times, order, axis=1))
-    states = np.empty_like(main.saved_states)
-    np.put_along_axis(states, order[:, :, None], main.saved_states, axis=1)
-    states = states.reshape(N * K, -1)
-    n = np.broadcast_to(np.arange(num_mains)[:, None], times.shape).reshape(N, K, 1)  # main of each branch
-
-    offsets = np.repeat(plan.directions.reshape(N * K, 1, A), D, axis=1)  # [N K, D, A]
-    num_steps = np.minimum(T - plan.times, config.max_branch_steps or T)
-    num_steps = np.where(plan.times < main.lengths[n[:, :, 0]], num_steps, 0)  # [N, K]
-    plus = roller.rollouts(theta, states, num_steps=num_steps.ravel(), offsets=offsets, num_recorded=D)
-    branch_steps = plus.lengths.reshape(N, K).sum(axis=1)
-    window = plan.times[:, :, None] + np.arange(D)  # [N, K, D]
-    if config.is_two_sided:
-        minus = roller.rollouts(theta, states, num_steps=num_steps.ravel(), offsets=-offsets, num_recorded=D)
-        branch_steps += minus.lengths.reshape(N, K).sum(axis=1)
-        advantages = (plus.returns - minus.returns).reshape(N, K) / 2
-        deltas = (plus.actions - minus.actions).reshape(N, K, D, A) / 2
-    else:
-        values = values_at(main.rewards, times, num_steps.reshape(times.shape), config.gamma)
-        advantages = plus.returns.reshape(N, K) - values.reshape(N, K)
-        deltas = plus.actions.reshape(N, K, D, A) - main.actions[n, window]
-    first = n[:, 0, 0]
-    returns = main.rewards.sum(axis=1)[first]
-    lengths, discounted = main.lengths[first], main.returns[first]
-    return Vines(main.observations[n, window], deltas, advantages, returns, discounted, lengths, branch_steps)
-
-
-def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
-    """Every rank's vines, in trajectory order, on every rank, in one message."""
-    shapes = [array.shape[1:] for array in vines]
-    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(vines, sizes)], axis=1, dtype=np.float64)
-    everyone = np.split(comm.gather(packed, num_trajectories), np.cumsum(sizes)[:-1], axis=1)
-    return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
-
-
-def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gamma: float) -> np.ndarray:
-    """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each trajectory at its times, over `num_steps`. [N, K]"""
-    values = np.zeros((len(rewards), rewards.shape[1] + 1))
-    for t in reversed(range(rewards.shape[1])):
-        values[:, t] = rewards[:, t] + gamma * values[:, t + 1]
-    after = np.take_along_axis(values, times + num_steps, axis=1)
-    return np.take_along_axis(values, times, axis=1) - gamma**num_steps * after
-
-
-def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
-    """Advantages limited to `limit` times the median size of those not zero; None leaves them as they are."""
-    sizes = np.abs(advantages[advantages != 0])
-    if limit is None or len(sizes) == 0:
-        return advantages
-    bound = limit * np.median(sizes)
-    return np.clip(advantages, -bound, bound)
-
-
-def action_gradients(vines: Vines, weights: np.ndarray) -> np.ndarray:
-    """Each row's share of the payoff's gradient with respect to the action, [N, K, D, A].
-
-    Algorithm 2's estimator, averaged over branches and over held steps: chained with the policy's
-    Jacobians and summed it is g. A perturbation that the limits of the action undid says nothing.
-    """
-    D, A = vines.deltas.shape[2:]
-    squared = np.sum(vines.deltas**2, axis=(2, 3))  # [N, K]
-    slopes = np.divide(vines.advantages, squared, out=np.zeros_like(squared), where=squared > 0)
-    scale = A * weights * slopes / (weights.size * D)  # [N, K]
-    return scale[:, :, None, None] * vines.deltas
-
-
 # Algorithm 1: gradient, surrogate, step.
 
 
-def policy_gradient(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks) -> np.ndarray:
+def policy_gradient(vines: Vines, theta: np.ndarray, std: np.ndarray, blocks: Blocks) -> np.ndarray:
     """g [P] from the vines of all ranks."""
-    observations, cotangents = blocks.cut(vines.observations), blocks.cut(action_gradients(vines, weights))
+    observations, cotangents = blocks.cut(vines.observations), blocks.cut(action_gradients(vines, std))
     return blocks.total(blocks.derivatives.gradient(blocks.share, theta, observations, cotangents))
 
 
-def surrogate_hessian(vines: Vines, theta: np.ndarray, weights: np.ndarray, blocks: Blocks, c1_over_c2: float):
-    """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks."""
-    row_weights = np.broadcast_to(2 * weights[:, :, None] / blocks.num_rows, vines.observations.shape[:3])
+def surrogate_hessian(vines: Vines, theta: np.ndarray, alive: float, blocks: Blocks, c1_over_c2: float):
+    """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks.
+
+    The expectation is over the states that were visited: `alive` is the share of the visitation before
+    the trajectories ended.
+    """
+    row_weights = np.broadcast_to(2 * vines.weights[:, :, None] / alive / blocks.num_rows, vines.observations.shape[:3])
     derivatives = blocks.derivatives
     rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(row_weights))
     share, theta = derivatives.tensors(blocks.share, theta)
@@ -375,21 +275,73 @@ def best_step(config: Config, g: np.ndarray, product) -> Step:
     )
 
 
+# The advanced variant.
+
+
+def step_coefficients(config: Config) -> np.ndarray:
+    """Ascending: 0, then geometrically from the span to 1."""
+    return np.append(0.0, np.geomspace(config.line_search_span, 1.0, config.line_search_size - 1))
+
+
+class LineSearch(NamedTuple):
+    coefficient: float
+    num_steps: int
+
+
+def search_line(config: Config, roller, comm: Comm, theta: np.ndarray, step: np.ndarray, starts) -> LineSearch:
+    """The coefficient c of best mean return of theta + c step over the same starts; the ranks share the starts."""
+    coefficients, num_replicates = step_coefficients(config), len(starts)
+    states = roller.start_states(starts[comm.share(num_replicates)])
+    tried = [roller.rollouts(theta + c * step, states, num_recorded=0) for c in coefficients]
+    mine = np.stack([np.stack([t.returns, t.lengths], axis=1) for t in tried], axis=1)  # [R of this rank, C, 2]
+    everyone = comm.gather(mine, num_replicates)
+    best = int(np.argmax(everyone[:, :, 0].mean(axis=0)))  # the first, so the smallest of equals
+    return LineSearch(float(coefficients[best]), int(everyone[:, :, 1].sum()))
+
+
+class Explorer(NamedTuple):
+    """log sigma of each action coordinate, and Adam's moments of its gradient."""
+
+    log_std: np.ndarray  # [A]
+    log_std_mean: np.ndarray  # [A]
+    log_std_square: np.ndarray  # [A]
+    log_std_updates: Any = 0.0
+
+    def adapted(self, config: Config, directions: np.ndarray, vines: Vines) -> "Explorer":
+        """After a step along d/dlog sigma E[A] = E[A (z^2 - 1)], z the perturbation over sigma."""
+        z = directions / np.exp(self.log_std)  # [N, K, A]
+        gradient = np.mean((vines.weights * vines.even_advantages)[..., None] * (z**2 - 1), axis=(0, 1))
+        count = self.log_std_updates + 1
+        mean = 0.9 * self.log_std_mean + 0.1 * gradient
+        square = 0.999 * self.log_std_square + 0.001 * gradient**2
+        step = mean / (1 - 0.9**count) / (np.sqrt(square / (1 - 0.999**count)) + 1e-8)
+        log_std = self.log_std + config.exploration_learning_rate * step
+        low, high = np.log(config.exploration_std) + np.log(EXPLORATION_RANGE)
+        return Explorer(np.clip(log_std, low, high), mean, square, count)
+
+
+LEAST_TRUST = 1 / 8
+
+
 class Safeguard(NamedTuple):
     """The best parameters so far, and how much of the trust region is used since the last drop from them."""
 
     safe_theta: np.ndarray  # [P]
-    safe_payoff: float = -np.inf
-    trust: float = 1.0
+    safe_payoff: Any = -np.inf
+    trust: Any = 1.0
 
     def after(self, theta: np.ndarray, payoff: float, max_drop: float | None) -> tuple["Safeguard", bool]:
-        """The safeguard after parameters were tried, and whether they dropped too far."""
-        trust = min(1.0, 1.1 * self.trust)
+        """The safeguard after parameters were tried, and whether to go back from them.
+
+        Small steps too that drop again and again say that the best was a fluke: it is forgotten.
+        """
         if payoff > self.safe_payoff:
-            return Safeguard(theta, payoff, trust), False
-        if max_drop is not None and self.safe_payoff - payoff > max_drop * abs(self.safe_payoff):
+            return Safeguard(theta, payoff, min(1.0, 1.1 * self.trust)), False
+        if max_drop is None or self.safe_payoff - payoff <= max_drop * abs(self.safe_payoff):
+            return self._replace(trust=min(1.0, 1.1 * self.trust)), False
+        if self.trust / 2 >= LEAST_TRUST:
             return self._replace(trust=self.trust / 2), True
-        return self._replace(trust=trust), False
+        return Safeguard(theta, payoff, self.trust), False
 
 
 class Learner:
@@ -400,42 +352,45 @@ class Learner:
         self._roller = roller
         self._comm = comm
         self._seed = seed
-        rows_per_trajectory = num_branches(config, roller.horizon, roller.layer_sizes[-1]) * config.held_steps
+        self._law = TimeLaw(
+            config.branch_times, gamma=config.gamma, horizon=roller.horizon, held_steps=config.held_steps
+        )
+        action_size = roller.layer_sizes[-1]
+        rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
         self._blocks = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self._safeguard = Safeguard(self.theta)
+        nothing = np.zeros(action_size)
+        self._explorer = Explorer(nothing + np.log(config.exploration_std), nothing, nothing)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"theta": self.theta, **{k: np.asarray(v) for k, v in self._safeguard._asdict().items()}}
+        parts = {**self._safeguard._asdict(), **self._explorer._asdict()}
+        return {"theta": self.theta, **{name: np.asarray(value) for name, value in parts.items()}}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         self.theta = state["theta"]
-        self._safeguard = Safeguard(state["safe_theta"], float(state["safe_payoff"]), float(state["trust"]))
+        self._safeguard = Safeguard(**{name: state[name] for name in Safeguard._fields})
+        self._explorer = Explorer(**{name: state[name] for name in Explorer._fields})
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
-        config, roller, comm = scheduled(self.config, total_timesteps), self._roller, self._comm
-        plan = draw_plan(
-            config,
-            generator(self._seed, "plan", iteration),
-            horizon=roller.horizon,
-            start_size=roller.start_size,
-            action_size=roller.layer_sizes[-1],
-        )
-        mine = plan.share(comm.share(config.num_trajectories))
-        vines = gather_vines(roll_vines(config, roller, self.theta, mine), config.num_trajectories, comm)
-        require_finite("return", vines.returns)
-        require_finite("advantage", vines.advantages)
-
+        config, roller = scheduled(self.config, total_timesteps), self._roller
+        is_advanced = config.variant == "advanced"
+        std = np.exp(self._explorer.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
+        plan, vines = self._collect(config, std, iteration)
         payoff = vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0]
         self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
         config = replace(config, delta_max=config.delta_max * self._safeguard.trust)
-        back = Step(self._safeguard.safe_theta - self.theta)
-        step = back if has_dropped else self._best_step(config, plan, vines)
-        self.theta = self.theta + step.delta_theta
+        step, search = Step(self._safeguard.safe_theta - self.theta), LineSearch(1.0, 0)
+        if not has_dropped:
+            step = self._best_step(config, std, vines)
+            if is_advanced:
+                search = self._search_line(step, iteration)
+                self._explorer = self._explorer.adapted(self.config, plan.directions, vines)
+        self.theta = self.theta + search.coefficient * step.delta_theta
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
         return {
-            "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.branch_steps.sum()),
+            "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.num_steps.sum()) + search.num_steps,
             "num_episodes": num_mains,
             "return_mean": vines.returns.mean(),
             "discounted_return_mean": vines.discounted_returns.mean(),
@@ -443,19 +398,38 @@ class Learner:
             "gradient_norm": step.gradient_norm,
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
-            "step_w": step.step_w,
+            "step_w": search.coefficient * step.step_w,
             "delta_max": config.delta_max,
             "is_trust_region_bound": int(step.is_bound),
             "predicted_gain": step.predicted_gain,
-            "exploration_std": config.exploration_std,
+            "exploration_std": float(np.exp(np.log(std).mean())) if is_advanced else config.exploration_std,
             "has_dropped": int(has_dropped),
+            "step_coefficient": search.coefficient,
         }
 
-    def _best_step(self, config: Config, plan: Plan, vines: Vines) -> Step:
+    def _collect(self, config: Config, std: np.ndarray, iteration: int) -> tuple[Plan, Vines]:
+        """The whole update's plan, and what all ranks rolled out of it."""
+        roller, comm, N = self._roller, self._comm, config.num_trajectories
+        rng = generator(self._seed, "plan", iteration)
+        plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
+        mine = roll_vines(config, roller, self._law, self.theta, plan.share(comm.share(N)))
+        vines = gather_vines(mine, N, comm)
+        require_finite("return", vines.returns)
+        require_finite("advantage", vines.advantages)
+        return plan, vines
+
+    def _best_step(self, config: Config, std: np.ndarray, vines: Vines) -> Step:
         vines = vines._replace(advantages=clipped(vines.advantages, config.advantage_clip))
-        g = policy_gradient(vines, self.theta, plan.weights, self._blocks)
+        g = policy_gradient(vines, self.theta, std, self._blocks)
         require_finite("gradient", g)
-        product = surrogate_hessian(vines, self.theta, plan.weights, self._blocks, config.c1_over_c2)
+        alive = float(np.mean([self._law.alive(int(length)) for length in vines.lengths]))
+        product = surrogate_hessian(vines, self.theta, alive, self._blocks, config.c1_over_c2)
         step = best_step(config, g, product)
         require_finite("parameter", self.theta + step.delta_theta)
         return step
+
+    def _search_line(self, step: Step, iteration: int) -> LineSearch:
+        roller = self._roller
+        num_replicates = self.config.line_search_replicates if roller.start_size > 0 else 1
+        starts = generator(self._seed, "line_search", iteration).random((num_replicates, roller.start_size))
+        return search_line(self.config, roller, self._comm, self.theta, step.delta_theta, starts)

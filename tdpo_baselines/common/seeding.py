@@ -7,7 +7,7 @@ resumed run needs no generator state.
 
 import numpy as np
 
-PURPOSES = ("weights", "plan", "evaluation")
+PURPOSES = ("weights", "plan", "evaluation", "line_search")
 
 
 def generator(seed: int, purpose: str, iteration: int = 0) -> np.random.Generator:

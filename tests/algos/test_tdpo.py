@@ -1,10 +1,12 @@
+from types import SimpleNamespace
+
 import linear_quadratic
 import numpy as np
 import pytest
 
 from envs import pendulum
 from tdpo_baselines.algos import tdpo
-from tdpo_baselines.common import mlp
+from tdpo_baselines.common import devine, mlp
 from tdpo_baselines.common.blocks import Blocks
 from tdpo_baselines.common.comm import Comm
 from tdpo_baselines.common.rollout import KernelRoller
@@ -19,22 +21,31 @@ class Problem:
         self.kernel = kernel
         self.roller = KernelRoller(kernel, hidden_sizes, self.config.gamma)
         self.theta = mlp.initial_parameters(self.roller.layer_sizes, np.random.default_rng(1), output_gain)
-        rows = tdpo.num_branches(self.config, kernel.horizon, kernel.action_size) * self.config.held_steps
+        rows = devine.num_branches(self.config, kernel.horizon, kernel.action_size) * self.config.held_steps
+        self.std = np.full(kernel.action_size, self.config.exploration_std)
+        self.law = devine.TimeLaw(
+            self.config.branch_times, gamma=self.config.gamma, horizon=kernel.horizon, held_steps=self.config.held_steps
+        )
         self._blocks = Blocks(self.config.num_trajectories, rows, self.roller.layer_sizes, Comm())
 
     def plan(self, iteration=0):
-        return tdpo.draw_plan(
-            self.config, generator(0, "plan", iteration), horizon=self.roller.horizon,
-            start_size=self.kernel.start_size, action_size=self.kernel.action_size,
+        return devine.draw_plan(
+            self.config, generator(0, "plan", iteration), self.std,
+            horizon=self.roller.horizon, start_size=self.kernel.start_size,
         )  # fmt: skip
 
+    def vines(self, plan):
+        return devine.roll_vines(self.config, self.roller, self.law, self.theta, plan)
+
+    def times(self, plan):
+        return np.array([self.law.times(quantiles, self.roller.horizon) for quantiles in plan.quantiles])
+
     def gradient(self, plan):
-        vines = tdpo.roll_vines(self.config, self.roller, self.theta, plan)
-        return tdpo.policy_gradient(vines, self.theta, plan.weights, self._blocks)
+        return tdpo.policy_gradient(self.vines(plan), self.theta, self.std, self._blocks)
 
     def payoff(self, theta, starts):
         rewards = self.roller.rollouts(theta, self.roller.start_states(starts)).rewards
-        return (rewards @ tdpo.discounts(self.config.gamma, self.roller.horizon)).mean()
+        return (rewards @ devine.discounts(self.config.gamma, self.roller.horizon)).mean()
 
     def finite_difference_gradient(self, starts, size=1e-5):
         steps = size * np.eye(len(self.theta))
@@ -99,12 +110,14 @@ def test_sampled_branches_are_unbiased(branch_times, is_stratified, directions):
 @pytest.mark.parametrize("is_stratified", [True, False])
 def test_branch_times_follow_their_law(law, is_stratified):
     config = tdpo.Config(num_trajectories=50, num_branches=8, branch_times=law, is_stratified=is_stratified, gamma=0.9)
+    time_law = devine.TimeLaw(law, gamma=0.9, horizon=20, held_steps=1)
     counts = np.zeros(20)
     for i in range(100):
-        plan = tdpo.draw_plan(config, generator(0, "plan", i), horizon=20, start_size=2, action_size=2)
-        counts += np.bincount(plan.times.ravel(), minlength=20)
-        assert np.all(np.diff(plan.times, axis=1) >= 0)
-    expected = tdpo.discounts(0.9, 20) if law == "geometric" else np.full(20, 1 / 20)
+        plan = devine.draw_plan(config, generator(0, "plan", i), np.ones(2), horizon=20, start_size=2)
+        times = np.array([time_law.times(quantiles, 20) for quantiles in plan.quantiles])
+        counts += np.bincount(times.ravel(), minlength=20)
+        assert np.all(np.diff(times, axis=1) >= 0)
+    expected = devine.discounts(0.9, 20) if law == "geometric" else np.full(20, 1 / 20)
     deviations = (counts - 40000 * expected) / np.sqrt(40000 * expected)
     assert np.abs(deviations).max() < 4.5
     if is_stratified:  # far closer to the law than independent draws could be
@@ -121,7 +134,7 @@ def test_held_perturbation_is_executed_and_points_along_the_gradient():
     held = toy(branch_times="all", num_trajectories=4, held_steps=3, exploration_std=1e-3)
     single = toy(branch_times="all", num_trajectories=4, exploration_std=1e-3)
     plan = held.plan()
-    vines = tdpo.roll_vines(held.config, held.roller, held.theta, plan)
+    vines = held.vines(plan)
     assert vines.deltas.shape == (4, 28 * 2, 3, 2)
     np.testing.assert_allclose(vines.deltas[:, :, 0], plan.directions, rtol=1e-9)
     g, exact = held.gradient(plan), single.gradient(single.plan()._replace(starts=plan.starts))
@@ -132,9 +145,9 @@ def test_held_perturbation_is_executed_and_points_along_the_gradient():
 def test_steps_count_main_and_branches_once_each():
     problem = toy(num_trajectories=5, num_branches=3)
     plan = problem.plan()
-    vines = tdpo.roll_vines(problem.config, problem.roller, problem.theta, plan)
+    vines = problem.vines(plan)
     assert vines.lengths.tolist() == [30] * 5
-    assert vines.branch_steps.tolist() == (2 * (30 - plan.times).sum(axis=1)).tolist()
+    assert vines.num_steps.tolist() == (2 * (30 - problem.times(plan)).sum(axis=1)).tolist()
 
 
 def test_single_start_is_rolled_out_once_and_gives_the_same_vines():
@@ -143,14 +156,13 @@ def test_single_start_is_rolled_out_once_and_gives_the_same_vines():
     single = Problem(linear_quadratic.fixed_start_kernel(), (4,), output_gain=1.0, **options)
     several = Problem(linear_quadratic.kernel(), (4,), output_gain=1.0, **options)
     plan = single.plan()
-    ours = tdpo.roll_vines(single.config, single.roller, single.theta, plan)
+    ours = single.vines(plan)
     equal_starts = np.tile(linear_quadratic.FIXED_START, (3, 1))
-    theirs = tdpo.roll_vines(several.config, several.roller, several.theta, plan._replace(starts=equal_starts))
+    theirs = several.vines(plan._replace(starts=equal_starts))
     for name, array in ours._asdict().items():
         np.testing.assert_array_equal(array, getattr(theirs, name), err_msg=name)
     row = tdpo.Learner(single.config, single.roller, Comm(), 0).iterate(0, 0)
-    first_plan = tdpo.draw_plan(single.config, generator(0, "plan", 0), horizon=30, start_size=0, action_size=2)
-    assert row["num_timesteps"] == 30 + (30 - first_plan.times).sum()
+    assert row["num_timesteps"] == 30 + (30 - single.times(single.plan(0))).sum()
     assert row["num_episodes"] == 1
 
 
@@ -159,11 +171,12 @@ def test_branch_cut_short_gains_what_it_gained_until_then(is_two_sided):
     options = {"num_trajectories": 2, "num_branches": 5, "is_two_sided": is_two_sided, "exploration_std": 0.1}
     cut = toy(max_branch_steps=7, **options)
     plan = cut.plan()
-    vines = tdpo.roll_vines(cut.config, cut.roller, cut.theta, plan)
-    lengths = np.minimum(30 - plan.times, 7)
-    assert vines.branch_steps.tolist() == ((1 + is_two_sided) * lengths.sum(axis=1)).tolist()
+    vines = cut.vines(plan)
+    times = cut.times(plan)
+    lengths = np.minimum(30 - times, 7)
+    assert vines.num_steps.tolist() == ((1 + is_two_sided) * lengths.sum(axis=1)).tolist()
     for n in range(2):
-        for k, t in enumerate(plan.times[n]):
+        for k, t in enumerate(times[n]):
             rewards = []
             for sign in (1, -1 if is_two_sided else 0):
                 offsets = np.zeros((1, 30, 2))
@@ -176,14 +189,15 @@ def test_branch_cut_short_gains_what_it_gained_until_then(is_two_sided):
 
 def test_advantages_are_clipped_at_a_multiple_of_their_median():
     advantages = np.array([[1.0, -2.0, 3.0, 0.0], [-400.0, 50.0, 0.5, 0.0]])  # median size 2.5 without the zeros
-    np.testing.assert_array_equal(tdpo.clipped(advantages, 4), [[1, -2, 3, 0], [-10, 10, 0.5, 0]])
-    np.testing.assert_array_equal(tdpo.clipped(advantages, None), advantages)
-    assert not tdpo.clipped(np.zeros((2, 2)), 4).any()
+    np.testing.assert_array_equal(devine.clipped(advantages, 4), [[1, -2, 3, 0], [-10, 10, 0.5, 0]])
+    np.testing.assert_array_equal(devine.clipped(advantages, None), advantages)
+    assert not devine.clipped(np.zeros((2, 2)), 4).any()
 
 
 def test_coordinates_take_turns_in_time():
-    plan = toy(num_trajectories=6, num_branches=4, branch_times="uniform").plan()
-    order = np.argsort(plan.times, axis=None, kind="stable")
+    problem = toy(num_trajectories=6, num_branches=4, branch_times="uniform")
+    plan = problem.plan()
+    order = np.argsort(problem.times(plan), axis=None, kind="stable")
     coordinates = np.argmax(plan.directions.reshape(-1, 2)[order], axis=1)
     assert np.all(coordinates[1:] != coordinates[:-1])
 
@@ -191,7 +205,7 @@ def test_coordinates_take_turns_in_time():
 def test_value_is_the_discounted_rest_of_the_trajectory():
     rewards = np.random.default_rng(0).standard_normal((2, 6))
     times, lengths = np.array([[0, 4], [5, 2]]), np.array([[6, 2], [1, 3]])
-    values = tdpo.values_at(rewards, times, lengths, 0.9)
+    values = devine.values_at(rewards, times, lengths, 0.9)
     expected = [
         [sum(0.9**i * r for i, r in enumerate(rewards[n, t : t + m])) for t, m in zip(times[n], lengths[n])]
         for n in range(2)
@@ -200,11 +214,12 @@ def test_value_is_the_discounted_rest_of_the_trajectory():
 
 
 def test_perturbation_undone_by_the_limits_contributes_nothing():
-    vines = tdpo.Vines(
-        observations=np.zeros((1, 1, 1, 2)), deltas=np.zeros((1, 1, 1, 1)), advantages=np.zeros((1, 1)),
-        returns=np.zeros(1), discounted_returns=np.zeros(1), lengths=np.ones(1), branch_steps=np.ones(1),
+    vines = devine.Vines(
+        observations=np.zeros((1, 1, 1, 2)), deltas=np.zeros((1, 1, 1, 1)), advantages=np.ones((1, 1)),
+        even_advantages=np.ones((1, 1)), weights=np.ones((1, 1)), returns=np.zeros(1), discounted_returns=np.zeros(1),
+        lengths=np.ones(1), num_steps=np.ones(1),
     )  # fmt: skip
-    assert not tdpo.action_gradients(vines, np.ones((1, 1))).any()
+    assert not devine.action_gradients(vines, np.ones(1)).any()
 
 
 def test_recipe_gives_the_papers_coefficients():
@@ -271,15 +286,24 @@ def test_schedules_follow_the_timesteps():
 
 def test_safeguard_goes_back_only_from_a_large_drop_and_then_trusts_less():
     start = tdpo.Safeguard(np.zeros(1))
-    first, has_dropped = start.after(np.ones(1), -5.0, max_drop=1.0)
-    assert not has_dropped and first.safe_payoff == -5.0 and first.safe_theta == 1
-    second, has_dropped = first.after(np.full(1, 2.0), -9.9, max_drop=1.0)
-    assert not has_dropped and second == first
-    third, has_dropped = second.after(np.full(1, 3.0), -10.1, max_drop=1.0)
-    assert has_dropped and third.trust == 0.5 and third.safe_theta == 1
+    first, goes_back = start.after(np.ones(1), -5.0, max_drop=1.0)
+    assert not goes_back and first.safe_payoff == -5.0 and first.safe_theta == 1
+    second, goes_back = first.after(np.full(1, 2.0), -9.9, max_drop=1.0)
+    assert not goes_back and second == first
+    third, goes_back = second.after(np.full(1, 3.0), -10.1, max_drop=1.0)
+    assert goes_back and third.trust == 0.5 and third.safe_theta == 1
     fourth, _ = third.after(np.full(1, 4.0), -4.0, max_drop=1.0)
     assert fourth.trust == pytest.approx(0.55) and fourth.safe_theta == 4
     assert not second.after(np.full(1, 3.0), -1e9, max_drop=None)[1]
+
+
+def test_safeguard_forgets_a_best_from_which_small_steps_drop_too():
+    safeguard = tdpo.Safeguard(np.zeros(1), -1.0)
+    for _ in range(3):
+        safeguard, goes_back = safeguard.after(np.ones(1), -5.0, max_drop=1.0)
+        assert goes_back and safeguard.safe_theta == 0
+    safeguard, goes_back = safeguard.after(np.ones(1), -5.0, max_drop=1.0)
+    assert not goes_back and safeguard.safe_theta == 1 and safeguard.safe_payoff == -5.0
 
 
 def test_learner_returns_to_its_best_parameters_and_remembers_them_in_its_state():
@@ -304,11 +328,123 @@ def test_log_shows_the_schedules_as_they_were_used():
     assert (row["delta_max"], row["exploration_std"]) == (pytest.approx(0.025), pytest.approx(0.25))
 
 
+# Trajectories that end early.
+
+
+@pytest.mark.parametrize("law", ["geometric", "uniform"])
+def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law):
+    time_law = devine.TimeLaw(law, gamma=0.95, horizon=50, held_steps=3)
+    quantiles = (np.arange(10000) + 0.5) / 10000
+    for length in (3, 4, 20, 50):
+        times, weights = time_law.times(quantiles, length), time_law.weights(quantiles, length)
+        assert times.min() == 0 and times.max() == length - 3
+        visitation = devine.discounts(0.95, 48)[: length - 2]
+        for t in range(length - 2):
+            assert weights[times == t].sum() / 10000 == pytest.approx(visitation[t], rel=0.05, abs=1e-3)
+        assert time_law.alive(length) == pytest.approx(visitation.sum())
+    assert time_law.alive(50) == 1.0
+
+
+@pytest.mark.parametrize("is_two_sided", [True, False])
+def test_exhaustive_devine_is_the_gradient_where_trajectories_end_early(is_two_sided):
+    """Ends when it leaves a box; no perturbation is large enough to change when."""
+    problem = Problem(
+        linear_quadratic.ending_kernel(), (4,), output_gain=1.0, gamma=0.95, branch_times="all", num_trajectories=4,
+        exploration_std=1e-5, is_two_sided=is_two_sided,
+    )  # fmt: skip
+    plan = problem.plan()
+    vines = problem.vines(plan)
+    assert len(set(vines.lengths)) > 1 and vines.lengths.min() > 3 and vines.lengths.max() <= 30
+    error = relative_error(problem.gradient(plan), problem.finite_difference_gradient(plan.starts, size=1e-7))
+    assert error < (1e-5 if is_two_sided else 1e-3)
+
+
+def test_trajectory_rolled_out_again_for_its_branch_times_is_counted_again():
+    options = {"gamma": 0.95, "branch_times": "uniform", "num_trajectories": 4, "num_branches": 3}
+    problem = Problem(linear_quadratic.ending_kernel(), (4,), output_gain=1.0, exploration_std=1e-5, **options)
+    plan = problem.plan()
+    vines = problem.vines(plan)
+    for n in range(4):
+        times = problem.law.times(plan.quantiles[n], int(vines.lengths[n]))
+        again = vines.lengths[n] if vines.lengths[n] < 30 else 0
+        assert vines.num_steps[n] == again + 2 * (vines.lengths[n] - times).sum()
+
+
+# The advanced variant.
+
+
+def test_gradient_is_unbiased_when_the_scales_differ():
+    options = {"num_trajectories": 6, "gamma": 0.95, "branch_times": "uniform", "num_branches": 3}
+    every = toy(num_trajectories=6, branch_times="all", exploration_std=1e-3)
+    starts = np.random.default_rng(5).random((6, 2))
+    exact = every.gradient(every.plan()._replace(starts=starts))
+    problem = toy(exploration_std=1e-3, directions="gaussian", **options)
+    problem.std = np.array([1e-3, 4e-3])
+    samples = np.array([problem.gradient(problem.plan(i)._replace(starts=starts)) for i in range(400)])
+    standard_error = samples.std(axis=0) / np.sqrt(len(samples)) + 1e-12
+    assert np.abs((samples.mean(axis=0) - exact) / standard_error).max() < 4.5  # of 22 parameters
+
+
+class Quadratic:
+    """A roller whose returns are -(theta - best)^2: the line search's answer is known."""
+
+    start_size, horizon, layer_sizes = 1, 1, (1, 1)
+
+    def start_states(self, starts):
+        return starts
+
+    def rollouts(self, theta, states, *, num_recorded):
+        value = -np.sum((theta - 1.0) ** 2)
+        ones = np.ones(len(states))
+        return SimpleNamespace(returns=value * ones, lengths=ones)
+
+
+def test_line_search_takes_the_best_coefficient_and_rejects_harm():
+    config = tdpo.Config(variant="advanced", line_search_size=5, line_search_span=1e-3)
+    np.testing.assert_allclose(tdpo.step_coefficients(config), [0, 1e-3, 1e-2, 1e-1, 1])
+    theta, starts = np.zeros(1), np.zeros((3, 1))
+    search = tdpo.search_line(config, Quadratic(), Comm(), theta, np.array([11.0]), starts)
+    assert search.coefficient == pytest.approx(0.1) and search.num_steps == 15
+    harmful = tdpo.search_line(config, Quadratic(), Comm(), theta, np.array([-1.0]), starts)
+    assert harmful.coefficient == 0
+    useless = tdpo.search_line(config, Quadratic(), Comm(), theta, np.array([0.0]), starts)
+    assert useless.coefficient == 0  # all are equal: the smallest
+
+
+def test_exploration_scale_follows_where_larger_perturbations_gain():
+    rng = np.random.default_rng(0)
+    config = tdpo.Config(variant="advanced", exploration_std=0.5, exploration_learning_rate=0.05)
+    nothing = np.zeros(2)
+    explorer = tdpo.Explorer(nothing + np.log(0.5), nothing, nothing)
+    for _ in range(500):
+        z = rng.standard_normal((50, 4, 2))
+        directions = np.exp(explorer.log_std) * z
+        gains = z[..., 0] ** 2 - z[..., 1] ** 2  # the first coordinate should explore more, the second less
+        vines = SimpleNamespace(weights=np.ones((50, 4)), even_advantages=gains)
+        explorer = explorer.adapted(config, directions, vines)
+    np.testing.assert_allclose(np.exp(explorer.log_std), 0.5 * np.array(tdpo.EXPLORATION_RANGE)[::-1])
+
+
+def test_advanced_variant_reaches_the_optimum_of_the_toy_and_counts_its_search():
+    kernel = linear_quadratic.kernel()
+    config = tdpo.Config(
+        variant="advanced", num_trajectories=8, num_branches=4, gamma=1.0, hidden_sizes=(), exploration_std=0.1,
+        c2=0, c1_over_c2=0, delta_max=1.0, cg_damping=1e-3, line_search_size=4, line_search_span=0.01,
+    )  # fmt: skip
+    learner = tdpo.Learner(config, KernelRoller(kernel, (), 1.0), Comm(), seed=0)
+    for iteration in range(60):
+        row = learner.iterate(iteration, 0)
+    best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
+    assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.01 * best
+    assert row["num_timesteps"] > 8 * 30 + 24 * 4 * 30  # mains and search, before any branch
+
+
 @pytest.mark.parametrize(
     ("options", "num_ranks", "message"),
     [
         ({"num_trajectories": 4}, 8, "pass --num_trajectories 8 or run on 4 ranks"),
         ({"held_steps": 31}, 1, "held_steps must be at most the horizon"),
+        ({"variant": "advanced", "directions": "coordinate"}, 1, "directions must be gaussian"),
         ({"held_steps": 8, "max_branch_steps": 7}, 1, "max_branch_steps must be at least held_steps"),
         ({"num_trajectories": 10**6, "num_branches": 10**6}, 1, "GB"),
     ],

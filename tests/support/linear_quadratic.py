@@ -58,6 +58,17 @@ def fixed_start_kernel() -> Kernel:
     return replace(kernel(), reset=reset_to_fixed_start, start_size=0)
 
 
+@njit
+def step_in_box(params, state, action):
+    reward, _ = step(params, state, action)
+    return reward, abs(state[0]) > 1.2 or abs(state[1]) > 1.2
+
+
+def ending_kernel() -> Kernel:
+    """The same, but a trajectory ends when it leaves a box."""
+    return replace(kernel(), step=step_in_box)
+
+
 def mean_cost(gain: np.ndarray) -> float:
     """Expected cost of the static policy u = x gain from uniform starts in [-1, 1]^2, exactly."""
     covariance = np.eye(2) / 3

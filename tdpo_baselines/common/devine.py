@@ -1,0 +1,245 @@
+"""DeVine, Algorithm 2 of the paper: branches off deterministic trajectories, and the gradient they estimate.
+
+A plan is what is drawn, vines are what is rolled out. Shapes: N trajectories, K branches each, D held
+steps, T horizon, L length of a trajectory, O observation, A action.
+
+    times       t_k, first perturbed step                          [N, K]
+    offsets     perturbation of the policy's action                [N, K, D, A]
+    deltas      a' - a as executed, over the held steps            [N, K, D, A]
+    advantages  A(s_t, a') = Q(s_t, a') - V(s_t)                   [N, K]
+    weights     gamma^t / nu(t), scaled to mean 1                  [N, K]
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .comm import Comm
+from .seeding import stratified
+
+
+def discounts(gamma: float, num_steps: int) -> np.ndarray:
+    """gamma^t, scaled to sum to one: the visitation of time t, and the payoff's weight of reward t."""
+    powers = gamma ** np.arange(num_steps)
+    return powers / powers.sum()
+
+
+class TimeLaw:
+    """The law nu of branch times: "geometric" as the discount, "uniform", or "all" times in turn.
+
+    A trajectory that ended early has its branch times inside its own length, and they weigh what is left
+    of the visitation there.
+    """
+
+    def __init__(self, kind: str, *, gamma: float, horizon: int, held_steps: int):
+        self._kind = kind
+        self._held_steps = held_steps
+        self._visitation = discounts(gamma, horizon - held_steps + 1)  # [legal times]
+        self._reached = np.cumsum(self._visitation)
+
+    def num_times(self, length: int) -> int:
+        """Legal branch times of a trajectory of this length."""
+        return max(1, min(length - self._held_steps + 1, len(self._visitation)))
+
+    def times(self, quantiles: np.ndarray, length: int) -> np.ndarray:
+        """Branch times at quantiles [K] of the law; for "all", the quantiles are the times of a full trajectory."""
+        if self._kind == "all":
+            return np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
+        nu = self._nu(length)
+        times = np.searchsorted(np.cumsum(nu), quantiles, side="right")
+        return np.minimum(times, np.flatnonzero(nu)[-1])  # the sum of nu may round to below one
+
+    def weights(self, quantiles: np.ndarray, length: int) -> np.ndarray:
+        """gamma^t / nu(t) at those times [K]."""
+        times = self.times(quantiles, length)
+        if self._kind == "all":
+            return np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
+        return self._visitation[times] / self._nu(length)[times]
+
+    def alive(self, length: int) -> float:
+        """Share of the visitation that a trajectory of this length has."""
+        return float(self._reached[self.num_times(length) - 1] / self._reached[-1])
+
+    def _nu(self, length: int) -> np.ndarray:
+        num = self.num_times(length)
+        if self._kind == "uniform":
+            return np.full(num, 1 / num)
+        return self._visitation if num == len(self._visitation) else self._visitation[:num] / self._reached[num - 1]
+
+
+class Plan(NamedTuple):
+    """Everything random in one update, for all trajectories."""
+
+    starts: np.ndarray  # [N, U]
+    quantiles: np.ndarray  # [N, K] of the branch times, ascending
+    directions: np.ndarray  # [N, K, A]
+
+    def share(self, rows: slice) -> "Plan":
+        return Plan(*(array[rows] for array in self))
+
+
+def num_branches(config, horizon: int, action_size: int) -> int:
+    """K: branches per trajectory, which branch_times=all makes as many as there are steps and coordinates."""
+    return (horizon - config.held_steps + 1) * action_size if config.branch_times == "all" else config.num_branches
+
+
+def draw_plan(config, rng: np.random.Generator, std: np.ndarray, *, horizon: int, start_size: int) -> Plan:
+    """A plan with perturbations of standard deviation `std` [A]."""
+    N, A = config.num_trajectories, len(std)
+    starts = stratified(rng, N, start_size) if config.is_stratified else rng.random((N, start_size))
+    if config.branch_times == "all":
+        num_times = horizon - config.held_steps + 1
+        quantiles = np.tile(np.repeat(np.arange(float(num_times)), A), (N, 1))
+        coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), quantiles.shape)
+    else:
+        quantiles = draw_quantiles(config, rng)
+        ranks = np.argsort(np.argsort(quantiles, axis=None, kind="stable")).reshape(quantiles.shape)
+        coordinates = (ranks + rng.integers(A)) % A  # in turn, so that each one's times are spread out too
+    if config.directions == "gaussian":
+        return Plan(starts, quantiles, std * rng.standard_normal((*quantiles.shape, A)))
+    return Plan(starts, quantiles, std * np.eye(A)[coordinates])
+
+
+def draw_quantiles(config, rng: np.random.Generator) -> np.ndarray:
+    """[N, K]: independent, or K equally spaced ones per trajectory with offsets that are themselves equally
+    spaced over the trajectories."""
+    N, K = config.num_trajectories, config.num_branches
+    if not config.is_stratified:
+        return np.sort(rng.random((N, K)), axis=1)
+    trajectory_offsets = (rng.permutation(N) + rng.random()) / N
+    return (np.arange(K) + trajectory_offsets[:, None]) / K
+
+
+class Vines(NamedTuple):
+    """Main trajectories and what their branches gained."""
+
+    observations: np.ndarray  # [N, K, D, O] of the main trajectory over the held steps
+    deltas: np.ndarray  # [N, K, D, A]
+    advantages: np.ndarray  # [N, K]; two-sided: half the difference of +delta and -delta
+    even_advantages: np.ndarray  # [N, K]; two-sided: their mean, NaN if nothing needs it; one-sided: the same
+    weights: np.ndarray  # [N, K]
+    returns: np.ndarray  # [N] undiscounted
+    discounted_returns: np.ndarray  # [N]
+    lengths: np.ndarray  # [N] steps of the main trajectory
+    num_steps: np.ndarray  # [N] simulated besides it: branches, and what was rolled out twice
+
+
+def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> Vines:
+    """The plan's trajectories and branches. With a single start all trajectories are one, rolled once."""
+    N, K = plan.quantiles.shape
+    D, T, A = config.held_steps, roller.horizon, plan.directions.shape[2]
+    num_mains = N if roller.start_size > 0 else 1
+    n = np.arange(N) * num_mains // N  # main trajectory of each, [N]
+    main, states, times, num_again = roll_mains(roller, law, theta, plan, num_mains)
+    lengths = main.lengths[n]
+
+    branch_states = states.reshape(N * K, -1)
+    offsets = np.repeat(plan.directions.reshape(N * K, 1, A), D, axis=1)  # [N K, D, A]
+    num_steps = np.minimum(T - times, config.max_branch_steps or T)  # [N, K]
+    window = np.minimum(times[:, :, None] + np.arange(D), lengths[:, None, None] - 1)  # [N, K, D]
+
+    def branches(signed_offsets):
+        rolled = roller.rollouts(
+            theta, branch_states, num_steps=num_steps.ravel(), offsets=signed_offsets, num_recorded=D
+        )
+        return rolled.returns.reshape(N, K), rolled.actions.reshape(N, K, D, A), rolled.lengths.reshape(N, K)
+
+    values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
+    returns, actions, branch_lengths = branches(offsets)
+    if config.is_two_sided:
+        mirrored_returns, mirrored_actions, mirrored_lengths = branches(-offsets)
+        advantages, even_advantages = (returns - mirrored_returns) / 2, (returns + mirrored_returns) / 2 - values
+        deltas = (actions - mirrored_actions) / 2
+        num_branch_steps = branch_lengths + mirrored_lengths
+        branch_lengths = np.minimum(branch_lengths, mirrored_lengths)
+    else:
+        advantages = even_advantages = returns - values
+        deltas = actions - main.actions[n[:, None, None], window]
+        num_branch_steps = branch_lengths
+    deltas = deltas * (np.arange(D) < branch_lengths[:, :, None])[..., None]  # nothing after a branch's end
+    return Vines(
+        observations=main.observations[n[:, None, None], window],
+        deltas=deltas,
+        advantages=advantages,
+        even_advantages=even_advantages,
+        weights=np.array([law.weights(q, length) for q, length in zip(plan.quantiles, lengths)]),
+        returns=main.rewards.sum(axis=1)[n],
+        discounted_returns=main.returns[n],
+        lengths=lengths,
+        num_steps=num_branch_steps.sum(axis=1) + num_again[n] * (np.diff(n, prepend=-1) > 0),
+    )
+
+
+def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: int):
+    """Main trajectories, the states [N, K, S] at their branch times [N, K], and the steps of a second rollout.
+
+    Where a trajectory ends is known only when it has ended. Those that ended early are rolled out again, to
+    save the states at branch times inside their length.
+    """
+    N, K = plan.quantiles.shape
+    quantiles = plan.quantiles.reshape(num_mains, -1)  # [mains, branches of each]
+    starts = roller.start_states(plan.starts[:num_mains])
+    times = np.array([law.times(q, roller.horizon) for q in quantiles])
+    main, states = rollouts_saving(roller, theta, starts, times)
+    num_again = np.zeros(num_mains, dtype=np.int64)
+    for m in np.flatnonzero(main.lengths < roller.horizon):
+        times[m] = law.times(quantiles[m], main.lengths[m])
+        again, again_states = rollouts_saving(roller, theta, starts[m : m + 1], times[m : m + 1])
+        states[m], num_again[m] = again_states[0], again.lengths[0]
+    return main, states.reshape(N, K, -1), times.reshape(N, K), num_again
+
+
+def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.ndarray):
+    """Rollouts and the states [B, K, S] before `times` [B, K], which may be in any order."""
+    order = np.argsort(times, axis=1, kind="stable")
+    rollouts = roller.rollouts(theta, starts, save_steps=np.take_along_axis(times, order, axis=1))
+    states = np.empty_like(rollouts.saved_states)
+    np.put_along_axis(states, order[:, :, None], rollouts.saved_states, axis=1)
+    return rollouts, states
+
+
+def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
+    """Every rank's vines, in trajectory order, on every rank, in one message."""
+    shapes = [array.shape[1:] for array in vines]
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
+    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(vines, sizes)], axis=1, dtype=np.float64)
+    everyone = np.split(comm.gather(packed, num_trajectories), np.cumsum(sizes)[:-1], axis=1)
+    return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
+
+
+def needs_values(config) -> bool:
+    """Whether V(s_t) is used: by one-sided differences, and by the adaptation of the exploration."""
+    return config.variant == "advanced" or not config.is_two_sided
+
+
+def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gamma: float) -> np.ndarray:
+    """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each trajectory at its times, over `num_steps`. [N, K]"""
+    values = np.zeros((len(rewards), rewards.shape[1] + 1))
+    for t in reversed(range(rewards.shape[1])):
+        values[:, t] = rewards[:, t] + gamma * values[:, t + 1]
+    after = np.take_along_axis(values, times + num_steps, axis=1)
+    return np.take_along_axis(values, times, axis=1) - gamma**num_steps * after
+
+
+def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
+    """Advantages limited to `limit` times the median size of those not zero; None leaves them as they are."""
+    sizes = np.abs(advantages[advantages != 0])
+    if limit is None or len(sizes) == 0:
+        return advantages
+    bound = limit * np.median(sizes)
+    return np.clip(advantages, -bound, bound)
+
+
+def action_gradients(vines: Vines, std: np.ndarray) -> np.ndarray:
+    """Each row's share of the payoff's gradient with respect to the action, [N, K, D, A].
+
+    Algorithm 2's estimator, averaged over branches and over held steps: chained with the policy's
+    Jacobians and summed it is g. Perturbations are measured in units of `std` [A], which keeps it
+    unbiased where the scales differ. One that the limits of the action undid says nothing.
+    """
+    D, A = vines.deltas.shape[2:]
+    relative = (std / std.min()) ** 2  # all ones if the scales are equal
+    squared = np.sum(vines.deltas**2 / relative, axis=(2, 3))  # [N, K]
+    slopes = np.divide(vines.advantages, squared, out=np.zeros_like(squared), where=squared > 0)
+    scale = A * vines.weights * slopes / (vines.weights.size * D)  # [N, K]
+    return scale[:, :, None, None] * vines.deltas / relative
