@@ -18,9 +18,9 @@ EPISODES = 1  # the simple leg has a single start
 STOCHASTIC_EPISODES = 100
 
 EXPERIMENTS = {
-    "main": Experiment("Shipped settings", "leg", range(10), 3e7),
-    "paper": Experiment("The paper's settings", "leg", range(2), 3e7, ("--preset", "paper")),
-    "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(2), 2e8),
+    "main": Experiment("Shipped settings", "leg", range(10, 20), 3e7),
+    "paper": Experiment("The paper's settings", "leg", range(10, 12), 3e7, ("--preset", "paper")),
+    "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(10, 12), 2e8),
 }
 
 # Controllers u = kp (target - angle) - kd rate: (kp, kd, target in degrees) of hip and of knee.

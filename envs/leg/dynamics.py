@@ -35,7 +35,7 @@ from .params import (
 )
 from .reward import dense_terms, simple_terms
 
-LARGEST = 1e5  # m, rad, m/s or rad/s: beyond it the simulation counts as blown up
+LARGEST = 1e4  # m, rad, m/s or rad/s: beyond it the simulation counts as blown up, well before MuJoCo resets itself
 ROUGHNESS_STEPS = 400  # over which the torque's roughness is averaged
 
 

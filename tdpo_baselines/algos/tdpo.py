@@ -49,6 +49,7 @@ from ..common.devine import (
 from ..common.seeding import generator
 from ..config import Settings, option
 
+TINY = 1e-100  # what a schedule decays to at last
 EXPLORATION_RANGE = (1e-3, 10.0)  # floor and ceiling of the adaptive sigma, relative to its initial value
 
 
@@ -198,18 +199,18 @@ def check(config: Config, kernel, num_ranks: int) -> None:
     require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
 
 
-def scheduled(config: Config, total_timesteps: int) -> Config:
+def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
     """The config with its schedules worked out for this many steps so far."""
 
     def growth(steps: float | None) -> float:
-        return 1 + (total_timesteps / (steps or np.inf)) ** config.schedule_power
+        return float(1 + np.float64(total_timesteps / (steps or np.inf)) ** config.schedule_power)
 
     longest = config.max_branch_steps
     return replace(
         config,
-        delta_max=config.delta_max / growth(config.delta_decay_steps),
-        exploration_std=config.exploration_std / growth(config.exploration_decay_steps),
-        max_branch_steps=longest and round(longest * growth(config.branch_growth_steps)),
+        delta_max=max(config.delta_max / growth(config.delta_decay_steps), TINY),
+        exploration_std=max(config.exploration_std / growth(config.exploration_decay_steps), TINY),
+        max_branch_steps=longest and round(min(longest * growth(config.branch_growth_steps), max(longest, horizon))),
     )
 
 
@@ -243,7 +244,7 @@ def surrogate_hessian(vines: Vines, theta: np.ndarray, alive: float, blocks: Blo
 
 
 class Step(NamedTuple):
-    delta_theta: np.ndarray  # [P]
+    delta_theta: Any = 0.0  # [P]
     gradient_norm: float = 0.0
     cg_residual: float = 0.0  # relative
     cg_iterations: int = 0
@@ -374,20 +375,22 @@ class Learner:
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
-        config, roller = scheduled(self.config, total_timesteps), self._roller
+        config, roller = scheduled(self.config, total_timesteps, self._roller.horizon), self._roller
         is_advanced = config.variant == "advanced"
         std = np.exp(self._explorer.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
         plan, vines = self._collect(config, std, iteration)
         payoff = vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0]
         self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
         config = replace(config, delta_max=config.delta_max * self._safeguard.trust)
-        step, search = Step(self._safeguard.safe_theta - self.theta), LineSearch(1.0, 0)
-        if not has_dropped:
+        step, search = Step(), LineSearch(1.0, 0)
+        if has_dropped:
+            self.theta = self._safeguard.safe_theta
+        else:
             step = self._best_step(config, std, vines)
             if is_advanced:
                 search = self._search_line(step, iteration)
                 self._explorer = self._explorer.adapted(self.config, plan.directions, vines)
-        self.theta = self.theta + search.coefficient * step.delta_theta
+            self.theta = self.theta + search.coefficient * step.delta_theta
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
         return {
             "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.num_steps.sum()) + search.num_steps,

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import linear_quadratic
@@ -276,12 +277,15 @@ def test_schedules_follow_the_timesteps():
         delta_max=0.1, delta_decay_steps=100.0, exploration_std=0.5, exploration_decay_steps=300.0,
         max_branch_steps=10, branch_growth_steps=200.0,
     )  # fmt: skip
-    assert tdpo.scheduled(config, 0) == config
-    later = tdpo.scheduled(config, 300)
+    assert tdpo.scheduled(config, 0, 1000) == config
+    later = tdpo.scheduled(config, 300, 1000)
     assert later.delta_max == pytest.approx(0.025) and later.exploration_std == pytest.approx(0.25)
     assert later.max_branch_steps == 25
     constant = tdpo.Config(branch_growth_steps=200.0)  # branches go to the horizon anyway
-    assert tdpo.scheduled(constant, 10**9) == constant
+    assert tdpo.scheduled(constant, 10**9, 1000) == constant
+    extreme = replace(config, branch_growth_steps=1e-30, delta_decay_steps=1e-30, schedule_power=10)
+    last = tdpo.scheduled(extreme, 10**15, 1000)
+    assert last.max_branch_steps == 1000 and last.delta_max > 0
 
 
 def test_safeguard_goes_back_only_from_a_large_drop_and_then_trusts_less():
@@ -317,7 +321,7 @@ def test_learner_returns_to_its_best_parameters_and_remembers_them_in_its_state(
     for one in (learner, again):
         row = one.iterate(1, 0)
         assert row["has_dropped"] == 1 and row["step_w"] == 0 and row["delta_max"] == 0.05
-        np.testing.assert_allclose(one.theta, first, atol=1e-12)
+        assert np.array_equal(one.theta, first)
     assert np.array_equal(learner.theta, again.theta)
 
 

@@ -505,6 +505,24 @@ def test_wild_state_is_a_blow_up_before_mujoco_sees_it(capfd, tmp_path, monkeypa
     assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("contact", model.CONTACTS)
+def test_spinning_leg_ends_broken_and_never_where_mujoco_would_reset_it(contact, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kernel = kernels.simple_kernel(contact=contact)
+    rng = np.random.default_rng(0)
+    num_broken = 0
+    for _ in range(300):
+        state = placed(kernel, rng.uniform(0.02, 0.5), rng.uniform(-3, 3), rng.uniform(-3, 3))
+        state[RATE + 1 : RATE + 3] = rng.choice([-1, 1], 2) * 10 ** rng.uniform(1, 3.9, 2)
+        for _ in range(300):
+            before = state[POSITION : POSITION + 3].copy()
+            kernel.step(kernel.params, state, np.array([-10.0, 10.0]))
+            assert np.all(np.abs(state[POSITION : POSITION + 3] - before) <= dynamics.LARGEST / 4000)
+        num_broken += int(state[IS_BROKEN])
+    assert 20 < num_broken < 300
+    assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
+
+
 def test_start_can_be_given_by_name():
     env = gymnasium.make("envs:tdpo/LegStochastic-v0")
     observation, info = env.reset(seed=1, options={"theta_hip": -0.7, "height": 0.55})
