@@ -203,7 +203,8 @@ def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
     """The config with its schedules worked out for this many steps so far."""
 
     def growth(steps: float | None) -> float:
-        return float(1 + np.float64(total_timesteps / (steps or np.inf)) ** config.schedule_power)
+        with np.errstate(over="ignore"):
+            return float(1 + np.float64(total_timesteps / (steps or np.inf)) ** config.schedule_power)
 
     longest = config.max_branch_steps
     return replace(
