@@ -12,11 +12,13 @@ class KernelEnv(gymnasium.Env):
     """Steps a `Kernel`. The whole state is `env.unwrapped.state`: read it to save, assign to restore."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
+    recipe: tuple | None = None  # arguments of `make`, by which a copy in another process is made
 
     def __init__(self, kernel: Kernel, render_mode: str | None = None):
-        modes = (None,) if kernel.render is None else (None, "rgb_array")
-        if render_mode not in modes:
-            raise ValueError(f"render_mode must be one of {modes} here, got {render_mode!r}")
+        if kernel.render is None:
+            self.metadata = {"render_modes": []}
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode must be None or in {self.metadata['render_modes']}, got {render_mode!r}")
         self.kernel = kernel
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(kernel.observation_low, kernel.observation_high, dtype=np.float64)
@@ -67,8 +69,14 @@ class KernelEnv(gymnasium.Env):
     def render(self):
         """A picture of the state, [height, width, 3] in 0..255, if made with render_mode="rgb_array"."""
         if self.render_mode is None:
-            raise gymnasium.error.ResetNeeded('nothing to render: make the environment with render_mode="rgb_array"')
+            raise gymnasium.error.Error('nothing to render: make the environment with render_mode="rgb_array"')
         return self.kernel.render(self.kernel.params, self._state)
+
+    def __reduce__(self):
+        """Compiled code and addresses stay where they are: a pickle holds options, state and generator."""
+        if self.recipe is None:
+            raise TypeError("only an environment made by gymnasium.make can be pickled")
+        return _remade, (self.recipe, self.state, self.np_random)
 
     def _describe(self) -> dict:
         return {} if self.kernel.describe is None else self.kernel.describe(self.kernel.params, self._state)
@@ -82,7 +90,16 @@ class KernelEnv(gymnasium.Env):
 def make(kernel: str, render_mode: str | None = None, **options) -> KernelEnv:
     """Entry point of every id: `kernel` is "module:function", called with the user's options."""
     module, function = kernel.split(":")
-    return KernelEnv(getattr(import_module(module), function)(**options), render_mode)
+    env = KernelEnv(getattr(import_module(module), function)(**options), render_mode)
+    env.recipe = (kernel, render_mode, options)
+    return env
+
+
+def _remade(recipe: tuple, state: np.ndarray, generator: np.random.Generator) -> KernelEnv:
+    kernel, render_mode, options = recipe
+    env = make(kernel, render_mode, **options)
+    env.state, env.np_random = state, generator
+    return env
 
 
 def _unit_point(start, size: int) -> np.ndarray:

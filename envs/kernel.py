@@ -13,6 +13,7 @@ the last `step` from a history that the state carries.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Kernel:
             if name not in self.start_values:
                 known = ", ".join(self.start_values) or "none"
                 raise ValueError(f"unknown start value {name!r}; this environment has {known}")
-            if not isinstance(value, (int, float)) or not math.isfinite(value):
+            if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}")
             state[self.start_values[name]] = value
         if self.begin is not None:

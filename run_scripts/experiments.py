@@ -29,40 +29,43 @@ class Experiment:
         return f"`python -m tdpo_baselines.run {arguments}`"
 
 
-def train(experiments: dict[str, Experiment], runs: Path, jobs: int) -> None:
-    """Every run that is not finished yet, `jobs` at a time, each on one rank: the result is the same on any number."""
+def train(experiments: dict[str, Experiment], runs: Path, jobs: int) -> int:
+    """Every run that is not finished yet, `jobs` at a time, each on one rank: the result is the same on any number.
 
-    def one(job: tuple[str, int]) -> None:
+    Returns 0 if all ended well.
+    """
+
+    def one(job: tuple[str, int]) -> int:
         name, seed = job
         folder = runs / name / str(seed)
         command = [sys.executable, "-m", "tdpo_baselines.run", *experiments[name].command(seed)]
         done = subprocess.run([*command, "--log_dir", str(folder), "--resume", "--quiet"])
         print(f"{name} seed {seed}: exit code {done.returncode}", flush=True)
+        return done.returncode
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
+        return max(pool.map(one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
 
 
 def summaries_of(experiment: Experiment, folder: Path, num_episodes: int) -> dict[int, dict]:
-    """By seed, what `summary_of` says of the runs that have a checkpoint."""
-    found = {seed: summary_of(folder / str(seed), num_episodes) for seed in experiment.seeds}
-    return {seed: summary for seed, summary in found.items() if summary is not None}
+    """By seed, evaluation, steps and wall time of the runs. A run that failed or is not finished stops the report."""
+    return {seed: summary_of(experiment, folder / str(seed), num_episodes) for seed in experiment.seeds}
 
 
-def summary_of(folder: Path, num_episodes: int) -> dict | None:
-    """Evaluation, steps and wall time of a run, or None. Evaluations are kept beside the run."""
+def summary_of(experiment: Experiment, folder: Path, num_episodes: int) -> dict:
+    """Evaluations are kept beside the run."""
     kept, progress = folder / "evaluation.json", folder / "progress.csv"
-    if not progress.exists():
-        return None
+    lines = progress.read_text().splitlines() if progress.exists() else [""]
+    row = dict(zip(lines[0].split(","), lines[-1].split(",")))
+    if float(row.get("total_timesteps", 0)) < experiment.num_timesteps:
+        raise SystemExit(f"error: {folder} is not finished; run `train` first")
     if not kept.exists() or kept.stat().st_mtime < progress.stat().st_mtime:
         command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(folder), "--json"]
-        done = subprocess.run([*command, "--episodes", str(num_episodes)], capture_output=True, text=True)
-        if done.returncode != 0:
-            return None
+        done = subprocess.run(
+            [*command, "--episodes", str(num_episodes)], stdout=subprocess.PIPE, text=True, check=True
+        )
         kept.write_text(done.stdout)
     means = {name: s["mean"] for name, s in json.loads(kept.read_text())["summary"].items()}
-    lines = progress.read_text().splitlines()
-    row = dict(zip(lines[0].split(","), lines[-1].split(",")))
     return {**means, "steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
 
 
@@ -104,7 +107,6 @@ def main(
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
     arguments = parser.parse_args()
     if arguments.action == "train":
-        train({name: experiments[name] for name in arguments.only}, arguments.runs, arguments.jobs)
-    else:
-        report(arguments.runs, arguments.out)
+        return train({name: experiments[name] for name in arguments.only}, arguments.runs, arguments.jobs)
+    report(arguments.runs, arguments.out)
     return 0

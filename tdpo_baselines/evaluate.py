@@ -130,11 +130,16 @@ def as_json(trained: Trained, evaluation: Evaluation) -> str:
 
 def parse_start_values(text: str) -> dict[str, float]:
     """ "theta_hip=-0.8,height=0.5" as names and numbers."""
-    pairs = [part.partition("=") for part in text.split(",")]
-    try:
-        return {name.strip(): parse_number(name.strip(), value) for name, _, value in pairs}
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE,...: {error}") from error
+    values: dict[str, float] = {}
+    for part in text.split(","):
+        name, sign, value = (word.strip() for word in part.partition("="))
+        if not (name and sign) or name in values:
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE,... with each name once, got {text!r}")
+        try:
+            values[name] = parse_number(name, value)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+    return values
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -186,7 +186,7 @@ def versions() -> dict[str, str | None]:
     from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str | None] = {"tdpo_baselines": __version__, "python": platform.python_version()}
-    for name in ("numpy", "numba", "tensorflow", "gymnasium"):
+    for name in ("numpy", "numba", "tensorflow", "gymnasium", "mujoco"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -246,6 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"error: {error}", file=sys.stderr, flush=True)
         else:
             time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)  # the first rank to leave makes mpirun end the others
+            print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)  # this rank's alone
         return EXIT_USER_ERROR
     return run_together(parsed, config, preset, kernel, comm)
 

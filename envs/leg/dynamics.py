@@ -11,7 +11,7 @@ from numba import njit
 
 from .model import integration_state, memory, mj_step
 from .motor import advance_motor, joint_torque
-from .noise import AUTOREGRESSIVE, advance_noise, begin_noise, rate_noise
+from .noise import NOISE_MODEL, advance_noise, begin_noise, rate_noise
 from .params import (
     FOOT,
     GROUND_FORCE,
@@ -97,7 +97,7 @@ def physics_step(params, state, action):
         state[IS_BROKEN] = 1.0
         reward = params.broken_reward
     state[STEP] = k + 1.0
-    if params.noise_kind == AUTOREGRESSIVE:
+    if params.noise_kind == NOISE_MODEL:
         advance_noise(state, k)
     push_observation(params, state, (k + 1) % (params.observation_delay + 1))
     return delayed_reward(params, state, reward, k)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..compiled import cached
 from ..kernel import Kernel
-from . import dynamics, model, noise, report, reward
+from . import dynamics, model, report, reward
+from .noise import NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE, read_template
 from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state_size
 
 SIMPLE_START = (0.4, math.radians(-50), math.radians(-100))  # height, hip, knee
@@ -33,8 +34,10 @@ def simple_kernel(
     return _kernel(
         control_rate_hz,
         contact,
-        (torque_delay_steps, observation_delay_steps, reward_delay_steps),
-        _noise(sensor_noise, noise_template),
+        torque_delay=torque_delay_steps,
+        observation_delay=observation_delay_steps,
+        reward_delay=reward_delay_steps,
+        noise=_noise(sensor_noise, noise_template),
         is_dense=False,
         weights=reward.SIMPLE_WEIGHTS[reward_units],
         supported_force=reward.SUPPORTED_FORCE[reward_units],
@@ -67,8 +70,10 @@ def stochastic_kernel(
     return _kernel(
         control_rate_hz,
         contact,
-        (torque_delay_steps, observation_delay_steps, reward_delay_steps),
-        _noise(sensor_noise, noise_template),
+        torque_delay=torque_delay_steps,
+        observation_delay=observation_delay_steps,
+        reward_delay=reward_delay_steps,
+        noise=_noise(sensor_noise, noise_template),
         is_dense=True,
         weights=weights,
         supported_force=0.0,
@@ -78,23 +83,18 @@ def stochastic_kernel(
     )
 
 
-def _kernel(control_rate_hz: int, contact: str, delays: tuple[int, ...], noise_params: tuple, **task) -> Kernel:
+def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray], **task) -> Kernel:
     _check_choice("contact", contact, model.CONTACTS)
-    if control_rate_hz < 1 or PHYSICS_RATE_HZ % control_rate_hz:
+    control_rate_hz = _whole("control_rate_hz", control_rate_hz, 1, PHYSICS_RATE_HZ)
+    if PHYSICS_RATE_HZ % control_rate_hz:
         raise ValueError(f"control_rate_hz must divide {PHYSICS_RATE_HZ}, got {control_rate_hz}")
-    for name, value in zip(("torque", "observation", "reward"), delays):
-        if not 0 <= value <= 1000:
-            raise ValueError(f"{name}_delay_steps must be between 0 and 1000, got {value}")
-    torque_delay, observation_delay, reward_delay = delays
-    noise_kind, template = noise_params
+    for name in ("torque_delay", "observation_delay", "reward_delay"):
+        task[name] = _whole(f"{name}_steps", task[name], 0, 1000)
     params = LegParams(
         mujoco=model.addresses(contact),
         inner_steps=PHYSICS_RATE_HZ // control_rate_hz,
-        observation_delay=observation_delay,
-        torque_delay=torque_delay,
-        reward_delay=reward_delay,
-        noise_kind=noise_kind,
-        noise_template=template,
+        noise_kind=noise[0],
+        noise_template=noise[1],
         **task,
     )
     start_size = 0 if params.start_low == params.start_high else 3
@@ -105,7 +105,7 @@ def _kernel(control_rate_hz: int, contact: str, delays: tuple[int, ...], noise_p
         step=cached(dynamics.step),
         horizon=round(EPISODE_SECONDS * control_rate_hz),
         state_size=state_size(params),
-        start_size=4 if noise_kind != noise.NONE else start_size,
+        start_size=4 if params.noise_kind != NO_NOISE else start_size,
         observation_low=np.full(4, -np.inf),
         observation_high=np.full(4, np.inf),
         action_low=np.full(2, -10.0),
@@ -120,11 +120,23 @@ def _kernel(control_rate_hz: int, contact: str, delays: tuple[int, ...], noise_p
 
 
 def _noise(sensor_noise: bool, template: str) -> tuple[int, np.ndarray]:
-    if sensor_noise and template:
-        return noise.TEMPLATE, noise.read_template(template)
-    return noise.AUTOREGRESSIVE if sensor_noise else noise.NONE, np.zeros((0, 2))
+    """Kind and template, as `LegParams` has them."""
+    if not isinstance(sensor_noise, bool):
+        raise ValueError(f"sensor_noise must be True or False, got {sensor_noise!r}")
+    if template and not sensor_noise:
+        raise ValueError("noise_template is only played with sensor_noise=True")
+    if template:
+        return NOISE_TEMPLATE, read_template(template)
+    return NOISE_MODEL if sensor_noise else NO_NOISE, np.zeros((0, 2))
+
+
+def _whole(name: str, value, low: int, high: int) -> int:
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or value != int(value):
+        raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+    return int(value)
 
 
 def _check_choice(name: str, value: str, choices) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")

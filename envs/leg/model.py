@@ -22,8 +22,10 @@ mj_step = types.ExternalFunction("mj_step", types.void(types.intp, types.intp))
 @cache
 def load(contact: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
     """The leg on that ground, once per process. One MjData serves all: a step writes all it depends on."""
-    (library,) = Path(mujoco.__file__).parent.glob("libmujoco*")
-    llvmlite.binding.load_library_permanently(str(library))
+    libraries = sorted(Path(mujoco.__file__).parent.glob("libmujoco*"))
+    if not libraries:
+        raise RuntimeError(f"no libmujoco beside {mujoco.__file__}; reinstall MuJoCo with pip install mujoco")
+    llvmlite.binding.load_library_permanently(str(libraries[-1]))
     model = mujoco.MjModel.from_xml_path(str(Path(__file__).with_name("leg.xml")))
     model.pair_solref[0], model.pair_solimp[0] = CONTACTS[contact]
     return model, mujoco.MjData(model)

@@ -12,7 +12,7 @@ from numba import njit, uint64
 
 from .params import NOISE, NOISE_SEED, STEP
 
-NONE, AUTOREGRESSIVE, TEMPLATE = 0, 1, 2
+NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE = 0, 1, 2
 
 # Statistics of the authors' hardware: (hip, knee).
 MEAN = (-0.194, 0.347)  # rad/s
@@ -79,7 +79,7 @@ def begin_noise(params, state):
     """The stationary noise of step 0."""
     for i in range(4):
         state[NOISE + i] = 0.0
-    if params.noise_kind == AUTOREGRESSIVE:
+    if params.noise_kind == NOISE_MODEL:
         for step in range(-BURN_IN, 0):
             advance_noise(state, step)
 
@@ -87,9 +87,9 @@ def begin_noise(params, state):
 @njit
 def rate_noise(params, state):
     """What is added to the rates of hip and knee that are faster than 1 rad/s."""
-    if params.noise_kind == AUTOREGRESSIVE:
+    if params.noise_kind == NOISE_MODEL:
         return MEAN[0] + state[NOISE], MEAN[1] + state[NOISE + 1]
-    if params.noise_kind == TEMPLATE:
+    if params.noise_kind == NOISE_TEMPLATE:
         num_rows = params.noise_template.shape[0]
         row = (int(state[NOISE_SEED] * num_rows) + int(state[STEP]) - 1) % (num_rows + 1)
         row = min(row, num_rows - 1)  # the last row is played twice

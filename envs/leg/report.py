@@ -55,6 +55,7 @@ def measure(params: LegParams, state: np.ndarray) -> dict[str, float]:
         "final_rate": float(np.hypot(state[RATE + 1], state[RATE + 2])),
         "last_in_air_s": float(state[LAST_AIR_STEP] / PHYSICS_RATE_HZ),
         "torque_roughness": float(np.sqrt(state[ROUGHNESS])),
+        "is_broken": float(state[IS_BROKEN]),
     }
 
 
@@ -108,7 +109,8 @@ def draw(params: LegParams, states: np.ndarray):
     for i, name in enumerate(term_names(params)):
         terms.plot(seconds[1:], states[1:, TERMS + i], linewidth=1, label=name.replace("_", " "))
     terms.set_ylabel("reward terms")
-    terms.set_ylim(max(states[1:, TERMS : TERMS + NUM_TERMS].min(), -20), 0.5)
+    lowest = np.quantile(states[1:, TERMS : TERMS + NUM_TERMS].min(axis=1), 0.01)  # not the spikes of an impact
+    terms.set_ylim(1.05 * lowest, -0.05 * lowest)
     terms.legend(loc="lower right", ncols=2, fontsize="small")
     for panel in (heights, terms, force):
         panel.set_xlabel("time (s)")
