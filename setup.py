@@ -16,7 +16,7 @@ setup(
         "numpy>=1.26",
         "numba>=0.60",
         "tensorflow>=2.16",
-        "gymnasium>=1.0",
+        "gymnasium[mujoco]>=1.0",
         "mujoco>=3.3.5",
         "matplotlib>=3.8",
     ],

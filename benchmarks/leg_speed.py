@@ -44,7 +44,7 @@ def seconds(function, *arguments) -> float:
 
 def measure(name: str) -> str:
     options = registry.resolve_options(name, {})
-    kernel = registry.make_kernel(name, options)
+    kernel = registry.make_environment(name, options)
     roller = KernelRoller(kernel, (64, 64), gamma=0.99975)
     theta = standing_policy(roller.layer_sizes)
     starts = roller.start_states(np.full((NUM_ROLLOUTS, kernel.start_size), 0.6))

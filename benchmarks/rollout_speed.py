@@ -54,7 +54,7 @@ def compiled_speed(roller, theta):
 def main():
     rollers = {}
     for name in ("pendulum-20hz", "pendulum-nlr"):
-        kernel = registry.make_kernel(name, registry.resolve_options(name, {}))
+        kernel = registry.make_environment(name, registry.resolve_options(name, {}))
         rollers[name] = KernelRoller(kernel, (64, 64), gamma=0.99)
     theta = {n: mlp.initial_parameters(r.layer_sizes, np.random.default_rng(0), 0.1) for n, r in rollers.items()}
     print(f"{'round':>5}  {'Gymnasium + NumPy':>18}" + "".join(f"  {name:>22}" for name in rollers))

@@ -34,7 +34,7 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
     from tdpo_baselines.training import Training
 
     options = tdpo.Config.from_values({**registry.presets("tdpo", environment)["tuned"], **changes})
-    kernel = registry.make_kernel(environment, registry.resolve_options(environment, {}))
+    kernel = registry.make_environment(environment, registry.resolve_options(environment, {}))
     roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
     rollout_seconds = time_calls(roller, "rollouts")
     learner = tdpo.Learner(options, roller, comm, seed=0)

@@ -82,7 +82,12 @@ def parse_number(name: str, text: str, kind: type = float):
 
 
 def parse_like(name: str, value, example):
-    """Value as the type of `example`: a truth value, a text or a number; whole only if the example is."""
+    """Value as the type of `example`: a truth value, a text or a number; whole only if the example is.
+
+    Without an example, a text that looks like a truth value or a number is one.
+    """
+    if example is None:
+        return _parse_freely(value) if isinstance(value, str) else value
     if isinstance(example, bool):
         if str(value).lower() not in ("true", "false"):
             raise ValueError(f"{name} must be true or false, got {value!r}")
@@ -92,6 +97,17 @@ def parse_like(name: str, value, example):
             raise ValueError(f"{name} must be a text, got {value!r}")
         return value
     return parse_number(name, str(value), type(example))
+
+
+def _parse_freely(text: str):
+    if text.lower() in ("true", "false", "none"):
+        return {"true": True, "false": False, "none": None}[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
 
 
 def _base_type(field: dataclasses.Field) -> tuple[type, bool]:

@@ -60,12 +60,12 @@ class Evaluation:
 
 def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: dict[str, float]) -> Evaluation:
     """Episodes from drawn starts, of which `start_values` replace some quantities."""
-    from .common.rollout import KernelRoller
-
     config = trained.config
     options = registry.algorithm(config.algorithm).Config.from_values(config.options)
-    kernel = registry.make_kernel(config.environment, registry.resolve_options(config.environment, config.env_options))
-    roller = KernelRoller(kernel, options.hidden_sizes, options.gamma)
+    kernel = registry.make_environment(
+        config.environment, registry.resolve_options(config.environment, config.env_options)
+    )
+    roller = registry.make_roller(kernel, options.hidden_sizes, options.gamma)
     if trained.theta.shape != (roller.num_parameters,):
         raise ValueError(
             f"the checkpoint has {trained.theta.size} parameters, its config asks for {roller.num_parameters}"

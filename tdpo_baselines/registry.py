@@ -4,6 +4,7 @@ import inspect
 from fnmatch import fnmatchcase
 from importlib import import_module, resources
 from types import ModuleType
+from typing import Any
 
 from .config import nearest, parse_like, read_json
 
@@ -27,21 +28,50 @@ def algorithm(name: str) -> ModuleType:
 
 
 def check_environment(name: str) -> None:
-    if name not in ENVIRONMENTS:
-        raise ValueError(f"unknown environment {name!r}{nearest(name, ENVIRONMENTS)}; --list shows what there is")
-
-
-def make_kernel(name: str, options: dict):
-    """The compiled environment of that name with these options."""
+    """A name of ours, or an id that Gymnasium knows, perhaps after importing a module ("module:Id")."""
     import gymnasium
 
-    env = gymnasium.make(ENVIRONMENTS[name][0], **options).unwrapped
-    return getattr(env, "kernel")  # noqa: B009
+    if name in ENVIRONMENTS:
+        return
+    try:
+        if ":" in name:
+            import_module(name.partition(":")[0])
+        gymnasium.spec(name.rpartition(":")[2])
+    except (ImportError, gymnasium.error.Error) as error:
+        near = nearest(name, [*ENVIRONMENTS, *gymnasium.registry])
+        raise ValueError(f"unknown environment {name!r}{near}; --list shows what there is ({error})") from error
+
+
+def make_environment(name: str, options: dict):
+    """The compiled environment of that name with these options, or any other behind the same face."""
+    import gymnasium
+
+    env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
+    try:
+        env: Any = gymnasium.make(env_id, disable_env_checker=True, **options)
+    except (TypeError, ImportError, gymnasium.error.Error) as error:
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {error}") from error
+    if hasattr(env.unwrapped, "kernel"):
+        return env.unwrapped.kernel
+    from .common.gym_roller import GymEnvironment
+
+    return GymEnvironment(env)
+
+
+def make_roller(environment, hidden_sizes: tuple[int, ...], gamma: float):
+    """What rolls that environment out, policy included."""
+    from .common.gym_roller import GymEnvironment, GymRoller
+    from .common.rollout import KernelRoller
+
+    roller = GymRoller if isinstance(environment, GymEnvironment) else KernelRoller
+    return roller(environment, hidden_sizes, gamma)
 
 
 def resolve_options(name: str, options: dict) -> dict:
     """All options of an environment: the user's (text is parsed) over the name's own."""
     known = environment_options(name)
+    if name not in ENVIRONMENTS:  # Gymnasium knows the rest of their options, and refuses them if they are wrong
+        return known | {option: parse_like(f"env.{option}", v, known.get(option)) for option, v in options.items()}
     for option in options:
         if option not in known:
             raise ValueError(
@@ -51,10 +81,13 @@ def resolve_options(name: str, options: dict) -> dict:
 
 
 def environment_options(name: str) -> dict:
-    """Names and defaults of what `--set env.NAME=VALUE` can set."""
+    """Names and defaults of what `--set env.NAME=VALUE` can set; others' environments may have more."""
     import gymnasium
 
     check_environment(name)
+    if name not in ENVIRONMENTS:
+        spec = gymnasium.spec(name.rpartition(":")[2])
+        return {**spec.kwargs, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
         raise ValueError("another package named 'envs' comes first on the path; pip uninstall envs")

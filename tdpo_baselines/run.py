@@ -199,25 +199,26 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, kernel, comm):
+def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, environment, comm):
     """Everything before the first update."""
     from .common.logger import Console
-    from .common.rollout import KernelRoller
 
     console = Console(arguments.quiet or comm.rank > 0)
     algorithm = registry.algorithm(config.algorithm)
     options = algorithm.Config.from_values(config.options)
-    comm.on_root(lambda: algorithm.check(options, kernel, comm.size))
+    comm.on_root(lambda: algorithm.check(options, environment, comm.size))
     folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
     comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
     console.say(
         f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {preset}: "
         f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
     )
+    if hasattr(environment, "how_branches_start"):
+        console.say(f"branches start {environment.how_branches_start}")
     load_tensorflow()
     from .training import Training
 
-    roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
+    roller = comm.root_first(lambda: registry.make_roller(environment, options.hidden_sizes, options.gamma))
     learner = algorithm.Learner(options, roller, comm, config.seed)
     training = Training(learner, config, folder, comm, make_budget(arguments), console)
     if arguments.tensorboard:
@@ -237,7 +238,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         make_budget(parsed)
         config, preset = resolve(parsed)
-        kernel = registry.make_kernel(config.environment, config.env_options)
+        environment = registry.make_environment(config.environment, config.env_options)
         from .common.comm import connect
 
         comm = connect()
@@ -248,17 +249,17 @@ def main(arguments: list[str] | None = None) -> int:
             time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)  # the first rank to leave makes mpirun end the others
             print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)  # this rank's alone
         return EXIT_USER_ERROR
-    return run_together(parsed, config, preset, kernel, comm)
+    return run_together(parsed, config, preset, environment, comm)
 
 
-def run_together(arguments: argparse.Namespace, config: RunConfig, preset: str, kernel, comm) -> int:
+def run_together(arguments: argparse.Namespace, config: RunConfig, preset: str, environment, comm) -> int:
     """Train on all ranks. What all know of ends in order; anything else on one rank ends the job at once."""
     from .common.checks import NotFinite
     from .common.comm import Refused, print_rank_traceback
 
     exit_code = EXIT_USER_ERROR
     try:
-        training = set_up(arguments, config, preset, kernel, comm)
+        training = set_up(arguments, config, preset, environment, comm)
         exit_code = EXIT_FAILED
         return training.run()
     except (Refused, NotFinite) as error:

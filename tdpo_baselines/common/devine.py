@@ -142,20 +142,26 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         rolled = roller.rollouts(
             theta, branch_states, num_steps=num_steps.ravel(), offsets=signed_offsets, num_recorded=D
         )
-        return rolled.returns.reshape(N, K), rolled.actions.reshape(N, K, D, A), rolled.lengths.reshape(N, K)
+        shape = (N, K)
+        num_simulated = (rolled.lengths + rolled.replayed_steps).reshape(shape)
+        return (
+            rolled.returns.reshape(shape),
+            rolled.actions.reshape(*shape, D, A),
+            rolled.lengths.reshape(shape),
+            num_simulated,
+        )
 
     values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
-    returns, actions, branch_lengths = branches(offsets)
+    returns, actions, branch_lengths, num_branch_steps = branches(offsets)
     if config.is_two_sided:
-        mirrored_returns, mirrored_actions, mirrored_lengths = branches(-offsets)
+        mirrored_returns, mirrored_actions, mirrored_lengths, mirrored_steps = branches(-offsets)
         advantages, even_advantages = (returns - mirrored_returns) / 2, (returns + mirrored_returns) / 2 - values
         deltas = (actions - mirrored_actions) / 2
-        num_branch_steps = branch_lengths + mirrored_lengths
+        num_branch_steps = num_branch_steps + mirrored_steps
         branch_lengths = np.minimum(branch_lengths, mirrored_lengths)
     else:
         advantages = even_advantages = returns - values
         deltas = actions - main.actions[n[:, None, None], window]
-        num_branch_steps = branch_lengths
     deltas = deltas * (np.arange(D) < branch_lengths[:, :, None])[..., None]  # nothing after a branch's end
     return Vines(
         observations=main.observations[n[:, None, None], window],

@@ -25,6 +25,21 @@ class Rollouts:
     lengths: np.ndarray  # [B]
     saved_states: np.ndarray  # [B, K, S] before the steps asked for
     final_states: np.ndarray  # [B, S]
+    replayed_steps: np.ndarray  # [B] simulated only to reach the first state
+
+    @classmethod
+    def empty(cls, batch: int, num_recorded: int, sizes: tuple[int, ...], state_size: int, num_saved: int):
+        """Zeros, to be filled."""
+        return cls(
+            observations=np.zeros((batch, num_recorded, sizes[0])),
+            actions=np.zeros((batch, num_recorded, sizes[-1])),
+            rewards=np.zeros((batch, num_recorded)),
+            returns=np.zeros(batch),
+            lengths=np.zeros(batch, dtype=np.int64),
+            saved_states=np.zeros((batch, num_saved, state_size)),
+            final_states=np.zeros((batch, state_size)),
+            replayed_steps=np.zeros(batch, dtype=np.int64),
+        )
 
 
 def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out):
@@ -127,17 +142,11 @@ class KernelRoller:
         offsets = np.zeros((batch, 0, kernel.action_size)) if offsets is None else offsets
         save_steps = np.zeros((batch, 0), dtype=np.int64) if save_steps is None else save_steps
         num_recorded = self.horizon if num_recorded is None else num_recorded
-        final_states = np.array(states)
-        out = (
-            np.zeros((batch, num_recorded, kernel.observation_size)),
-            np.zeros((batch, num_recorded, kernel.action_size)),
-            np.zeros((batch, num_recorded)),
-            np.zeros(batch),
-            np.zeros(batch, dtype=np.int64),
-            np.zeros((batch, save_steps.shape[1], kernel.state_size)),
-        )
-        self._compiled(kernel.params, theta, final_states, num_steps, offsets, self._gamma, save_steps, out)
-        return Rollouts(*out, final_states)
+        out = Rollouts.empty(batch, num_recorded, self.layer_sizes, kernel.state_size, save_steps.shape[1])
+        out.final_states[:] = states
+        per_step = (out.observations, out.actions, out.rewards, out.returns, out.lengths, out.saved_states)
+        self._compiled(kernel.params, theta, out.final_states, num_steps, offsets, self._gamma, save_steps, per_step)
+        return out
 
 
 def compile_rollouts(kernel, layer_sizes: tuple[int, ...]):
