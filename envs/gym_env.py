@@ -5,6 +5,7 @@ from importlib import import_module
 import gymnasium
 import numpy as np
 
+from .action_delay import delayed
 from .kernel import Kernel
 
 
@@ -87,11 +88,14 @@ class KernelEnv(gymnasium.Env):
         return observation
 
 
-def make(kernel: str, render_mode: str | None = None, **options) -> KernelEnv:
-    """Entry point of every id: `kernel` is "module:function", called with the user's options."""
+def make(kernel: str, render_mode: str | None = None, delay_steps: int = 0, **options) -> KernelEnv:
+    """Entry point of every id: `kernel` is "module:function", called with the user's options.
+
+    Actions are applied `delay_steps` steps late.
+    """
     module, function = kernel.split(":")
-    env = KernelEnv(getattr(import_module(module), function)(**options), render_mode)
-    env.recipe = (kernel, render_mode, options)
+    env = KernelEnv(delayed(getattr(import_module(module), function)(**options), delay_steps), render_mode)
+    env.recipe = (kernel, render_mode, {"delay_steps": delay_steps, **options})
     return env
 
 

@@ -34,6 +34,8 @@ class Kernel:
     observation_high: np.ndarray  # [O]
     action_low: np.ndarray  # [A]
     action_high: np.ndarray  # [A]
+    is_action_limited: bool = True
+    """Whether `step` limits the action to its range."""
     start_values: Mapping[str, int] = field(default_factory=dict)
     """Names of the quantities that a start may be given by, and where they are in the state."""
     begin: Callable | None = None

@@ -48,14 +48,22 @@ def make_environment(name: str, options: dict):
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     try:
-        env: Any = gymnasium.make(env_id, disable_env_checker=True, **options)
+        env: Any = gymnasium.make(env_id, disable_env_checker=True, **_without_delay(env_id, options))
     except (TypeError, ImportError, gymnasium.error.Error) as error:
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {error}") from error
     if hasattr(env.unwrapped, "kernel"):
         return env.unwrapped.kernel
     from .common.gym_roller import GymEnvironment
 
+    if options.get("delay_steps"):
+        env = import_module("envs.action_delay").ActionDelay(env, options["delay_steps"])
     return GymEnvironment(env)
+
+
+def _without_delay(env_id: str, options: dict) -> dict:
+    """Our own environments delay by themselves, others in a wrapper."""
+    is_ours = env_id.rpartition(":")[2].startswith("tdpo/")
+    return options if is_ours else {name: value for name, value in options.items() if name != "delay_steps"}
 
 
 def make_roller(environment, hidden_sizes: tuple[int, ...], gamma: float):
@@ -87,14 +95,14 @@ def environment_options(name: str) -> dict:
     check_environment(name)
     if name not in ENVIRONMENTS:
         spec = gymnasium.spec(name.rpartition(":")[2])
-        return {**spec.kwargs, "max_episode_steps": spec.max_episode_steps}
+        return {"delay_steps": 0, **spec.kwargs, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
         raise ValueError("another package named 'envs' comes first on the path; pip uninstall envs")
     registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
     module, function = registered.pop("kernel").split(":")
     parameters = inspect.signature(getattr(import_module(module), function)).parameters
-    return {p.name: p.default for p in parameters.values()} | registered | fixed
+    return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:

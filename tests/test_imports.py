@@ -12,6 +12,7 @@ HEAVY = {"tensorflow", "mpi4py", "gymnasium", "mujoco"}
 ALLOWED = {  # of HEAVY, anywhere in the file
     "envs/__init__.py": {"gymnasium"},
     "envs/gym_env.py": {"gymnasium"},
+    "envs/action_delay.py": {"gymnasium"},
     "envs/leg/model.py": {"mujoco"},
     "envs/leg/report.py": {"mujoco"},
     "tdpo_baselines/common/comm.py": {"mpi4py"},

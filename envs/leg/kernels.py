@@ -110,6 +110,7 @@ def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray]
         observation_high=np.full(4, np.inf),
         action_low=np.full(2, -10.0),
         action_high=np.full(2, 10.0),
+        is_action_limited=False,
         start_values=START_VALUES,
         begin=cached(dynamics.begin),
         describe=report.describe,
