@@ -46,6 +46,7 @@ from ..common.devine import (
     num_branches,
     roll_vines,
 )
+from ..common.running_stats import RunningStats, folded, unfolded
 from ..common.seeding import generator
 from ..config import Settings, option
 
@@ -65,6 +66,10 @@ class Config(Settings):
     gamma: float = option(0.99, "discount per step; 1 averages over the horizon (paper, leg: 0.99975)", above=0, high=1)
     hidden_sizes: tuple[int, ...] = option((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096)
     output_gain: float = option(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
+
+    use_observation_normalisation: bool = option(
+        False, "take derivatives of a network that sees observations scaled to mean 0 and deviation 1 (paper: no)"
+    )
 
     branch_times: str = option(
         "geometric",
@@ -362,17 +367,19 @@ class Learner:
         self._blocks = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self._safeguard = Safeguard(self.theta)
+        self._stats = RunningStats.none(roller.layer_sizes[0])
         nothing = np.zeros(action_size)
         self._explorer = Explorer(nothing + np.log(config.exploration_std), nothing, nothing)
 
     def state(self) -> dict[str, np.ndarray]:
-        parts = {**self._safeguard._asdict(), **self._explorer._asdict()}
+        parts = {**self._safeguard._asdict(), **self._explorer._asdict(), **self._stats._asdict()}
         return {"theta": self.theta, **{name: np.asarray(value) for name, value in parts.items()}}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         self.theta = state["theta"]
         self._safeguard = Safeguard(**{name: state[name] for name in Safeguard._fields})
         self._explorer = Explorer(**{name: state[name] for name in Explorer._fields})
+        self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
@@ -386,12 +393,15 @@ class Learner:
         step, search = Step(), LineSearch(1.0, 0)
         if has_dropped:
             self.theta = self._safeguard.safe_theta
+        elif config.use_observation_normalisation and self._stats.observation_count == 0:
+            self._normalise_first_layer(vines)
         else:
             step = self._best_step(config, std, vines)
             if is_advanced:
                 search = self._search_line(step, iteration)
                 self._explorer = self._explorer.adapted(self.config, plan.directions, vines)
             self.theta = self.theta + search.coefficient * step.delta_theta
+            self._merge_observations(vines)
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
         return {
             "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.num_steps.sum()) + search.num_steps,
@@ -423,14 +433,29 @@ class Learner:
         return plan, vines
 
     def _best_step(self, config: Config, std: np.ndarray, vines: Vines) -> Step:
+        """The step, computed for normalised observations if asked for, as a change of theta."""
+        theta, sizes, stats = self.theta, self._roller.layer_sizes, self._stats
         vines = vines._replace(advantages=clipped(vines.advantages, config.advantage_clip))
-        g = policy_gradient(vines, self.theta, std, self._blocks)
+        if config.use_observation_normalisation:
+            theta = unfolded(theta, sizes, stats)
+            vines = vines._replace(observations=(vines.observations - stats.mean) / stats.std)
+        g = policy_gradient(vines, theta, std, self._blocks)
         require_finite("gradient", g)
         alive = float(np.mean([self._law.alive(int(length)) for length in vines.lengths]))
-        product = surrogate_hessian(vines, self.theta, alive, self._blocks, config.c1_over_c2)
+        product = surrogate_hessian(vines, theta, alive, self._blocks, config.c1_over_c2)
         step = best_step(config, g, product)
-        require_finite("parameter", self.theta + step.delta_theta)
+        require_finite("parameter", theta + step.delta_theta)
+        if config.use_observation_normalisation:
+            step = step._replace(delta_theta=folded(theta + step.delta_theta, sizes, stats) - self.theta)
         return step
+
+    def _merge_observations(self, vines: Vines) -> None:
+        self._stats = self._stats.merged(vines.lengths, vines.observation_sums, vines.observation_squares)
+
+    def _normalise_first_layer(self, vines: Vines) -> None:
+        """The first observations only tell their scale: the initial network is made for it."""
+        self._merge_observations(vines)
+        self.theta = folded(self.theta, self._roller.layer_sizes, self._stats)
 
     def _search_line(self, step: Step, iteration: int) -> LineSearch:
         roller = self._roller

@@ -121,6 +121,8 @@ class Vines(NamedTuple):
     returns: np.ndarray  # [N] undiscounted
     discounted_returns: np.ndarray  # [N]
     lengths: np.ndarray  # [N] steps of the main trajectory
+    observation_sums: np.ndarray  # [N, O] over the main trajectory
+    observation_squares: np.ndarray  # [N, O]
     num_steps: np.ndarray  # [N] simulated besides it: branches, and what was rolled out twice
 
 
@@ -172,6 +174,8 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.returns[n],
         lengths=lengths,
+        observation_sums=main.observations.sum(axis=1)[n],
+        observation_squares=np.square(main.observations).sum(axis=1)[n],
         num_steps=num_branch_steps.sum(axis=1) + num_again[n] * (np.diff(n, prepend=-1) > 0),
     )
 

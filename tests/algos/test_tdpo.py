@@ -11,6 +11,7 @@ from tdpo_baselines.common import devine, mlp
 from tdpo_baselines.common.blocks import Blocks
 from tdpo_baselines.common.comm import Comm
 from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.running_stats import RunningStats, folded, unfolded
 from tdpo_baselines.common.seeding import generator
 
 
@@ -218,7 +219,8 @@ def test_perturbation_undone_by_the_limits_contributes_nothing():
     vines = devine.Vines(
         observations=np.zeros((1, 1, 1, 2)), deltas=np.zeros((1, 1, 1, 1)), advantages=np.ones((1, 1)),
         even_advantages=np.ones((1, 1)), weights=np.ones((1, 1)), returns=np.zeros(1), discounted_returns=np.zeros(1),
-        lengths=np.ones(1), num_steps=np.ones(1),
+        lengths=np.ones(1), num_steps=np.ones(1), observation_sums=np.zeros((1, 2)),
+        observation_squares=np.zeros((1, 2)),
     )  # fmt: skip
     assert not devine.action_gradients(vines, np.ones(1)).any()
 
@@ -372,6 +374,43 @@ def test_trajectory_rolled_out_again_for_its_branch_times_is_counted_again():
         times = problem.law.times(plan.quantiles[n], int(vines.lengths[n]))
         again = vines.lengths[n] if vines.lengths[n] < 30 else 0
         assert vines.num_steps[n] == again + 2 * (vines.lengths[n] - times).sum()
+
+
+# Normalised observations.
+
+
+def test_folding_statistics_into_the_first_layer_is_the_same_function():
+    rng = np.random.default_rng(0)
+    observations = 5 + np.array([1.0, 200.0, 0.0]) * rng.standard_normal((50, 3))
+    half = observations.reshape(2, 25, 3)
+    stats = RunningStats.none(3).merged(np.array([25.0, 25.0]), half.sum(axis=1), (half**2).sum(axis=1))
+    np.testing.assert_allclose(stats.mean, observations.mean(axis=0))
+    np.testing.assert_allclose(stats.std, [*observations.std(axis=0)[:2], 1.0], rtol=1e-9)
+    sizes = (3, 8, 2)
+    theta, act = rng.standard_normal(mlp.num_parameters(sizes)), mlp.compile_act(sizes)
+    raw = folded(theta, sizes, stats)
+    for observation in observations:
+        expected = mlp.act_once(act, sizes, theta, (observation - stats.mean) / stats.std)
+        np.testing.assert_allclose(mlp.act_once(act, sizes, raw, observation), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(unfolded(raw, sizes, stats), theta, rtol=1e-9, atol=1e-9)
+
+
+def test_normalised_learner_reaches_the_optimum_and_resumes_the_same():
+    config = tdpo.Config(
+        num_trajectories=16, num_branches=8, gamma=1.0, hidden_sizes=(), exploration_std=0.1, c2=1.0, c1_over_c2=0.0,
+        delta_max=0.2, cg_damping=1e-3, use_observation_normalisation=True,
+    )  # fmt: skip
+    roller = KernelRoller(linear_quadratic.kernel(), (), 1.0)
+    learner, again = (tdpo.Learner(config, roller, Comm(), seed=0) for _ in range(2))
+    for iteration in range(80):
+        if iteration == 40:
+            again.load_state(learner.state())
+        learner.iterate(iteration, 0)
+    for iteration in range(40, 80):
+        again.iterate(iteration, 0)
+    assert np.array_equal(learner.theta, again.theta)
+    best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
+    assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.01 * best
 
 
 # The advanced variant.
