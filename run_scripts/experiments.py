@@ -47,23 +47,21 @@ def train(experiments: dict[str, Experiment], runs: Path, jobs: int) -> int:
         return max(pool.map(one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
 
 
-def summaries_of(experiment: Experiment, folder: Path, num_episodes: int) -> dict[int, dict]:
+def summaries_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict[int, dict]:
     """By seed, evaluation, steps and wall time of the runs. A run that failed or is not finished stops the report."""
-    return {seed: summary_of(experiment, folder / str(seed), num_episodes) for seed in experiment.seeds}
+    return {seed: summary_of(experiment, folder / str(seed), *evaluation) for seed in experiment.seeds}
 
 
-def summary_of(experiment: Experiment, folder: Path, num_episodes: int) -> dict:
-    """Evaluations are kept beside the run."""
-    kept, progress = folder / "evaluation.json", folder / "progress.csv"
+def summary_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict:
+    """`evaluation` are arguments of the program; what it says is kept beside the run."""
+    kept, progress = folder / f"evaluation{''.join(evaluation)}.json", folder / "progress.csv"
     lines = progress.read_text().splitlines() if progress.exists() else [""]
     row = dict(zip(lines[0].split(","), lines[-1].split(",")))
     if float(row.get("total_timesteps", 0)) < experiment.num_timesteps:
         raise SystemExit(f"error: {folder} is not finished; run `train` first")
     if not kept.exists() or kept.stat().st_mtime < progress.stat().st_mtime:
         command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(folder), "--json"]
-        done = subprocess.run(
-            [*command, "--episodes", str(num_episodes)], stdout=subprocess.PIPE, text=True, check=True
-        )
+        done = subprocess.run([*command, *evaluation], stdout=subprocess.PIPE, text=True, check=True)
         kept.write_text(done.stdout)
     means = {name: s["mean"] for name, s in json.loads(kept.read_text())["summary"].items()}
     return {**means, "steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}

@@ -14,8 +14,8 @@ from experiments import Experiment, draw_curves, main, summaries_of
 
 ANGLE_ERROR_DEG, FOOT_X_CM, ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # what counts as landed
 GAMMA = 0.99975
-EPISODES = 1  # the simple leg has a single start
-STOCHASTIC_EPISODES = 100
+LAST, BEST = ("--episodes", "1"), ("--episodes", "1", "--best")  # the simple leg has a single start
+STOCHASTIC = ("--episodes", "100")
 
 EXPERIMENTS = {
     "main": Experiment("Shipped settings", "leg", range(10, 20), 3e7),
@@ -56,10 +56,11 @@ HEADER = [
 ]
 
 
-def table(experiment: Experiment, summaries: dict[int, dict]) -> str:
+def table(experiment: Experiment, summaries: dict[int, dict], which: str) -> str:
     landed = sum(has_landed(s) for s in summaries.values())
-    head = [f"### {experiment.title}: {landed} of {len(summaries)} land and stand", experiment.shown_command(), ""]
-    return "\n".join([*head, *HEADER, *(row(seed, s) for seed, s in summaries.items()), ""])
+    title = f"### {experiment.title}, {which} parameters: {landed} of {len(summaries)} land and stand"
+    rows = [row(seed, s) for seed, s in summaries.items()]
+    return "\n".join([title, experiment.shown_command(), "", *HEADER, *rows, ""])
 
 
 def stochastic_table(experiment: Experiment, summaries: dict[int, dict]) -> str:
@@ -85,13 +86,14 @@ def pd_summary(gains) -> dict:
 
 def report(runs: Path, out: Path) -> None:
     """Tables of all runs, curves of every seed, and pictures of the best and the worst landing."""
-    landings = summaries_of(EXPERIMENTS["main"], runs / "main", EPISODES)
-    paper = summaries_of(EXPERIMENTS["paper"], runs / "paper", EPISODES)
-    stochastic = summaries_of(EXPERIMENTS["stochastic"], runs / "stochastic", STOCHASTIC_EPISODES)
+    main_runs, paper_runs = EXPERIMENTS["main"], EXPERIMENTS["paper"]
+    landings = summaries_of(main_runs, runs / "main", *BEST)
+    stochastic = summaries_of(EXPERIMENTS["stochastic"], runs / "stochastic", *STOCHASTIC)
     pd = ["### PD controllers, delayed observations as for the policy", "", *HEADER]
     tables = [
-        table(EXPERIMENTS["main"], landings),
-        table(EXPERIMENTS["paper"], paper),
+        table(main_runs, landings, "best"),
+        table(main_runs, summaries_of(main_runs, runs / "main", *LAST), "last"),
+        table(paper_runs, summaries_of(paper_runs, runs / "paper", *BEST), "best"),
         "\n".join([*pd, *(row(name, pd_summary(gains)) for name, gains in PD.items()), ""]),
         stochastic_table(EXPERIMENTS["stochastic"], stochastic),
     ]
@@ -99,9 +101,10 @@ def report(runs: Path, out: Path) -> None:
     by_payoff = sorted(landings, key=lambda seed: landings[seed]["payoff"])
     for word, seed in {"best": by_payoff[-1], "worst": by_payoff[0]}.items():
         draw = ["tdpo_baselines.evaluate", str(runs / "main" / str(seed)), "--plot", str(out / f"leg-{word}.png")]
-        subprocess.run([sys.executable, "-m", *draw, "--episodes", str(EPISODES)], check=True)
-    simple = {name: EXPERIMENTS[name] for name in ("main", "paper")}
-    draw_curves(simple, runs, out / "leg-curves.png", column="payoff", label="- payoff")
+        subprocess.run([sys.executable, "-m", *draw, *BEST], check=True)
+    draw_curves(
+        {"main": main_runs, "paper": paper_runs}, runs, out / "leg-curves.png", column="payoff", label="- payoff"
+    )
     noisy = {"stochastic": EXPERIMENTS["stochastic"]}
     draw_curves(noisy, runs, out / "leg-stochastic-curves.png", column="payoff", label="- payoff")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments import Experiment, draw_curves, main, summaries_of
 
 OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # what counts as solved
-EPISODES = 100
+EPISODES = ("--episodes", "100")
 
 
 EXPERIMENTS = {
@@ -56,7 +56,7 @@ def report(runs: Path, out: Path) -> None:
     """Tables of all finished runs in tables.md, learning curves, and pictures of the best and the worst main seed."""
     tables = []
     for name, experiment in EXPERIMENTS.items():
-        summaries = summaries_of(experiment, runs / name, EPISODES)
+        summaries = summaries_of(experiment, runs / name, *EPISODES)
         if summaries:
             tables.append(table(name, summaries))
         if name == "main" and summaries:
@@ -64,7 +64,7 @@ def report(runs: Path, out: Path) -> None:
             for word, seed in {"best": by_return[-1], "worst": by_return[0]}.items():
                 picture = str(out / f"pendulum-nlr-{word}.png")
                 draw = ["tdpo_baselines.evaluate", str(runs / name / str(seed)), "--plot", picture]
-                subprocess.run([sys.executable, "-m", *draw, "--episodes", str(EPISODES)], check=True)
+                subprocess.run([sys.executable, "-m", *draw, *EPISODES], check=True)
     (out / "pendulum-nlr-tables.md").write_text("\n".join(tables))
     for word, names in {"main": ["main"], "paper": ["main", "paper"]}.items():
         picture, shown = out / f"pendulum-nlr-{word}-curves.png", {name: EXPERIMENTS[name] for name in names}
