@@ -20,7 +20,7 @@ STOCHASTIC = ("--episodes", "100")
 EXPERIMENTS = {
     "main": Experiment("Shipped settings", "leg", range(10, 20), 3e7),
     "paper": Experiment("The paper's settings", "leg", range(10, 12), 3e7, ("--preset", "paper")),
-    "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(10, 12), 2e8),
+    "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(10, 11), 2e8),
 }
 
 # Controllers u = kp (target - angle) - kd rate: (kp, kd, target in degrees) of hip and of knee.
