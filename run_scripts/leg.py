@@ -18,8 +18,8 @@ LAST, BEST = ("--episodes", "1"), ("--episodes", "1", "--best")  # the simple le
 STOCHASTIC = ("--episodes", "100")
 
 EXPERIMENTS = {
-    "main": Experiment("Shipped settings", "leg", range(10, 20), 3e7),
-    "paper": Experiment("The paper's settings", "leg", range(10, 12), 3e7, ("--preset", "paper")),
+    "main": Experiment("Shipped settings", "leg", range(20, 30), 3.5e7),
+    "paper": Experiment("The paper's settings", "leg", range(20, 22), 3.5e7, ("--preset", "paper")),
     "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(10, 11), 2e8),
 }
 

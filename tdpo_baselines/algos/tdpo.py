@@ -138,6 +138,9 @@ class Config(Settings):
         above=0,
         high=1e12,
     )
+    max_drop_after: float = option(
+        0.0, "timesteps before which max_drop does not count: early payoffs are too erratic for it", low=0, high=1e18
+    )
     schedule_power: float = option(
         1.0,
         "schedules go as 1 + (steps / their steps)^this: larger is flatter at first, steeper later",
@@ -216,6 +219,7 @@ def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
         config,
         delta_max=max(config.delta_max / growth(config.delta_decay_steps), TINY),
         exploration_std=max(config.exploration_std / growth(config.exploration_decay_steps), TINY),
+        max_drop=config.max_drop if total_timesteps >= config.max_drop_after else None,
         max_branch_steps=longest and round(min(longest * growth(config.branch_growth_steps), max(longest, horizon))),
     )
 
@@ -342,10 +346,11 @@ class Safeguard(NamedTuple):
 
         Small steps too that drop again and again say that the best was a fluke: it is forgotten.
         """
-        if payoff > self.safe_payoff:
-            return Safeguard(theta, payoff, min(1.0, 1.1 * self.trust)), False
-        if max_drop is None or self.safe_payoff - payoff <= max_drop * abs(self.safe_payoff):
-            return self._replace(trust=min(1.0, 1.1 * self.trust)), False
+        trust = min(1.0, 1.1 * self.trust)
+        if max_drop is None or payoff > self.safe_payoff:
+            return Safeguard(theta, payoff, trust), False
+        if self.safe_payoff - payoff <= max_drop * abs(self.safe_payoff):
+            return self._replace(trust=trust), False
         if self.trust / 2 >= LEAST_TRUST:
             return self._replace(trust=self.trust / 2), True
         return Safeguard(theta, payoff, self.trust), False

@@ -283,6 +283,8 @@ def test_schedules_follow_the_timesteps():
     later = tdpo.scheduled(config, 300, 1000)
     assert later.delta_max == pytest.approx(0.025) and later.exploration_std == pytest.approx(0.25)
     assert later.max_branch_steps == 25
+    late = tdpo.Config(max_drop=1.0, max_drop_after=100.0)
+    assert tdpo.scheduled(late, 99, 1000).max_drop is None and tdpo.scheduled(late, 100, 1000).max_drop == 1.0
     constant = tdpo.Config(branch_growth_steps=200.0)  # branches go to the horizon anyway
     assert tdpo.scheduled(constant, 10**9, 1000) == constant
     extreme = replace(config, branch_growth_steps=1e-30, delta_decay_steps=1e-30, schedule_power=10)
@@ -300,7 +302,8 @@ def test_safeguard_goes_back_only_from_a_large_drop_and_then_trusts_less():
     assert goes_back and third.trust == 0.5 and third.safe_theta == 1
     fourth, _ = third.after(np.full(1, 4.0), -4.0, max_drop=1.0)
     assert fourth.trust == pytest.approx(0.55) and fourth.safe_theta == 4
-    assert not second.after(np.full(1, 3.0), -1e9, max_drop=None)[1]
+    unguarded, goes_back = second.after(np.full(1, 3.0), -1e9, max_drop=None)
+    assert not goes_back and unguarded.safe_theta == 3  # what was best before does not count
 
 
 def test_safeguard_forgets_a_best_from_which_small_steps_drop_too():
