@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from . import registry
+from .common import checkpoint
 from .common.checks import require_memory
 from .common.seeding import generator
-from .common.tensorflow_setup import load_tensorflow, prepare_environment
+from .common.tensorflow_setup import prepare_environment
 from .config import parse_number
 from .run_folder import RunConfig, RunFolder
 
@@ -28,9 +29,6 @@ class Trained:
 
 def load(path: str | Path, *, use_best: bool = False) -> Trained:
     """From a run folder (its newest checkpoint, or its best) or from a single checkpoint's folder."""
-    load_tensorflow()
-    from .common import checkpoint
-
     path = Path(path).expanduser()
     if checkpoint.is_checkpoint(path):
         state = checkpoint.load(path)

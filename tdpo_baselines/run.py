@@ -12,7 +12,7 @@ from pathlib import Path
 from . import __version__, registry
 from .budget import Budget
 from .common import launcher
-from .common.tensorflow_setup import load_tensorflow, prepare_environment
+from .common.tensorflow_setup import prepare_environment
 from .config import nearest, parse_number, read_json
 from .run_folder import RunConfig, RunFolder
 
@@ -215,7 +215,6 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, enviro
     )
     if hasattr(environment, "how_branches_start"):
         console.say(f"branches start {environment.how_branches_start}")
-    load_tensorflow()
     from .training import Training
 
     roller = comm.root_first(lambda: registry.make_roller(environment, options.hidden_sizes, options.gamma))

@@ -18,6 +18,7 @@ from .common import checkpoint
 from .common.checks import NotFinite
 from .common.comm import Comm
 from .common.logger import Console, ProgressCSV, hours_minutes
+from .common.tensorflow_setup import load_tensorflow
 from .run_folder import RunConfig, RunFolder
 
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
@@ -101,11 +102,9 @@ class Training:
 
     def open_tensorboard(self) -> None:
         """From now on every row goes to TensorBoard events as well. On rank 0 only."""
-        import tensorflow as tf
-
         if importlib.util.find_spec("tensorboard") is None:
             raise ValueError('--tensorboard needs TensorBoard: pip install "tdpo_baselines[tensorboard]"')
-        self._events = tf.summary.create_file_writer(str(self._folder.path / "tensorboard"))
+        self._events = load_tensorflow().summary.create_file_writer(str(self._folder.path / "tensorboard"))
 
     def is_finished(self) -> bool:
         return self._budget.fraction_done(self._progress) >= 1.0
@@ -199,8 +198,7 @@ class Training:
 
 def write_events(writer, row: dict) -> None:
     """A row of progress.csv as TensorBoard scalars over timesteps."""
-    import tensorflow as tf
-
+    tf = load_tensorflow()
     with writer.as_default(step=row["total_timesteps"]):
         for name, value in row.items():
             tf.summary.scalar(name, value)

@@ -17,9 +17,7 @@ ALLOWED = {  # of HEAVY, anywhere in the file
     "envs/leg/report.py": {"mujoco"},
     "tdpo_baselines/common/comm.py": {"mpi4py"},
     "tdpo_baselines/common/policy.py": {"tensorflow"},
-    "tdpo_baselines/common/checkpoint.py": {"tensorflow"},
     "tdpo_baselines/common/tensorflow_setup.py": {"tensorflow"},
-    "tdpo_baselines/training.py": {"tensorflow"},
     "tdpo_baselines/registry.py": {"gymnasium"},
     "tdpo_baselines/common/gym_roller.py": {"gymnasium", "mujoco"},
 }

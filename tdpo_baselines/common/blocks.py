@@ -1,18 +1,34 @@
-"""Sums over all ranks' rows that are the same to the bit on any number of ranks."""
+"""Sums over all ranks' rows that are the same to the bit on any number of ranks.
+
+Only ranks that have blocks load TensorFlow: it is most of a rank's memory and of its time to start.
+"""
+
+from typing import Any
 
 import numpy as np
 
+from . import mlp
 from .comm import Comm
+from .tensorflow_setup import load_tensorflow
 
 ROWS_PER_BLOCK = 48  # about this many rows are summed in one block; fixes the order of every sum
+
+
+class NoDerivatives:
+    """`policy.PolicyDerivatives` of a rank without blocks: its sums are zero."""
+
+    def __init__(self, zeros: np.ndarray):
+        self.gradient = self.wasserstein_product = self.sensitivity_product = lambda *arrays: zeros
+
+    @staticmethod
+    def tensors(*arrays):
+        return list(arrays)
 
 
 class Blocks:
     """Rows of all trajectories, cut into blocks of whole trajectories that the ranks share."""
 
     def __init__(self, num_trajectories: int, rows_per_trajectory: int, layer_sizes: tuple[int, ...], comm: Comm):
-        from .policy import PolicyDerivatives
-
         per_block = min(num_trajectories, max(1, ROWS_PER_BLOCK // rows_per_trajectory))  # trajectories
         self.num_blocks = -(-num_trajectories // per_block)
         self.num_rows = num_trajectories * rows_per_trajectory
@@ -20,7 +36,13 @@ class Blocks:
         self._comm = comm
         self._mine = comm.share(self.num_blocks)
         self.share = np.array([self._mine.start, self._mine.stop], dtype=np.int32)
-        self.derivatives = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block)
+        if self._mine.start == self._mine.stop:
+            self.derivatives: Any = NoDerivatives(np.zeros((self.num_blocks, mlp.num_parameters(layer_sizes))))
+        else:
+            load_tensorflow()
+            from .policy import PolicyDerivatives
+
+            self.derivatives = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block)
 
     def cut(self, rows: np.ndarray) -> np.ndarray:
         """Rows [N, K, D, ...] as blocks [B, R, ...]; the last block is filled up with zeros."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+
+from .tensorflow_setup import load_tensorflow
 
 State = dict[str, Any]  # arrays and texts
 
@@ -24,6 +25,7 @@ _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # how TensorFlow calls the value of a v
 
 def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
     """Write `state` as folder/iteration-N and remove all but the newest `keep`."""
+    tf = load_tensorflow()
     target = folder / f"{_PREFIX}{iteration:09d}"
     partial = folder / f".partial-{os.getpid()}"
     try:
@@ -46,6 +48,7 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
 
 def load(path: Path) -> State:
     """Everything in one checkpoint; OSError if it is torn, corrupt or no checkpoint."""
+    tf = load_tensorflow()
     try:
         reader = tf.train.load_checkpoint(str(path / _FILES))
         names = [key.removesuffix(_SUFFIX) for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)]

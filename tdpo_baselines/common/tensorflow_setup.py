@@ -1,6 +1,7 @@
 """TensorFlow as every rank wants it: one thread, no GPU, silent. Called by programs, never on import."""
 
 import os
+from functools import cache
 
 ONE_THREAD = {
     name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -15,8 +16,9 @@ def prepare_environment() -> None:
         os.environ.setdefault(name, value)
 
 
+@cache
 def load_tensorflow():
-    """Import TensorFlow without its start-up chatter, which ignores the log level, and limit its threads."""
+    """Import TensorFlow without its start-up chatter, which ignores the log level, and limit its threads; once."""
     standard_error = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
