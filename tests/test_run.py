@@ -126,29 +126,24 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
 
 
 KINDS = {
-    "leg-stochastic": ("--env", "leg-stochastic", "--set", "num_trajectories=5", "max_branch_steps=50"),
-    "leg-100hz": ("--env", "leg-100hz", "--set", "num_trajectories=5", "max_branch_steps=5"),
-    "restored": ("--env", "Hopper-v5", "--set", "num_trajectories=5", "use_observation_normalisation=true"),
-    "replayed": ("--env", "Pendulum-v1", "--set", "num_trajectories=5", "env.max_episode_steps=30"),
-    "delayed": ("--env", "pendulum-20hz", "--set", "num_trajectories=5", "env.delay_steps=2"),
-    "advanced": ("--env", "pendulum-nlr", "--set", "num_trajectories=5", "variant=advanced", "directions=none"),
-    "advanced-gym": ("--env", "InvertedPendulum-v5", "--set", "num_trajectories=5", "variant=advanced"),
+    "leg-stochastic": ("--env", "leg-stochastic", "--set", "max_branch_steps=50"),
+    "leg-100hz": ("--env", "leg-100hz", "--set", "max_branch_steps=5"),
+    "advanced": ("--env", "Hopper-v5", "--set", "variant=advanced", "use_observation_normalisation=true"),
+    "replayed": ("--env", "Pendulum-v1", "--set", "env.max_episode_steps=30", "env.delay_steps=2"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_run_is_the_same_on_five_ranks_and_resumed_on_two(program, tmp_path, kind):
-    arguments = (*KINDS[kind], "hidden_sizes=8,8", "line_search_replicates=3", "--num_iterations")
-    alone, many, resumed = (str(tmp_path / name) for name in ("alone", "many", "resumed"))
+def test_every_kind_of_run_is_the_same_begun_on_five_ranks_and_resumed_on_two(program, tmp_path, kind):
+    small = ("num_trajectories=5", "hidden_sizes=8,8", "line_search_replicates=3", "--num_iterations")
+    arguments = (*KINDS[kind], *small)
     for process in (
-        program("run", *arguments, "4", "--log_dir", alone),
-        program("run", *arguments, "4", "--log_dir", many, ranks=5),
-        program("run", *arguments, "2", "--log_dir", resumed),
-        program("run", *arguments, "4", "--log_dir", resumed, "--resume", ranks=2),
+        program("run", *arguments, "4", "--log_dir", str(tmp_path / "alone")),
+        program("run", *arguments, "2", "--log_dir", str(tmp_path / "many"), ranks=5),
+        program("run", *arguments, "4", "--log_dir", str(tmp_path / "many"), "--resume", ranks=2),
     ):
         assert process.returncode == 0, process.stderr
-    expected = deterministic_part(tmp_path / "alone")
-    assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "resumed") == expected
+    assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
 
 
 def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
