@@ -48,7 +48,10 @@ def train(experiments: dict[str, Experiment], runs: Path, jobs: int) -> int:
 
 
 def summaries_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict[int, dict]:
-    """By seed, evaluation, steps and wall time of the runs. A run that failed or is not finished stops the report."""
+    """By seed, evaluation, steps and wall time of the runs; nothing if none was begun. A run that failed or is not
+    finished stops the report."""
+    if not folder.exists():
+        return {}
     return {seed: summary_of(experiment, folder / str(seed), *evaluation) for seed in experiment.seeds}
 
 

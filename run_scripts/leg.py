@@ -58,12 +58,16 @@ HEADER = [
 
 def table(experiment: Experiment, summaries: dict[int, dict], which: str) -> str:
     landed = sum(has_landed(s) for s in summaries.values())
+    if not summaries:
+        return ""
     title = f"### {experiment.title}, {which} parameters: {landed} of {len(summaries)} land and stand"
     rows = [row(seed, s) for seed, s in summaries.items()]
     return "\n".join([title, experiment.shown_command(), "", *HEADER, *rows, ""])
 
 
 def stochastic_table(experiment: Experiment, summaries: dict[int, dict]) -> str:
+    if not summaries:
+        return ""
     head = [f"### {experiment.title}", experiment.shown_command(), ""]
     lines = ["| seed | payoff (paper's units x 1000) | steps (M) | minutes |", "|---|---|---|---|"]
     for seed, s in summaries.items():
@@ -97,7 +101,7 @@ def report(runs: Path, out: Path) -> None:
         "\n".join([*pd, *(row(name, pd_summary(gains)) for name, gains in PD.items()), ""]),
         stochastic_table(EXPERIMENTS["stochastic"], stochastic),
     ]
-    (out / "leg-tables.md").write_text("\n".join(tables))
+    (out / "leg-tables.md").write_text("\n".join(filter(None, tables)))
     by_payoff = sorted(landings, key=lambda seed: landings[seed]["payoff"])
     for word, seed in {"best": by_payoff[-1], "worst": by_payoff[0]}.items():
         draw = ["tdpo_baselines.evaluate", str(runs / "main" / str(seed)), "--plot", str(out / f"leg-{word}.png")]
