@@ -89,7 +89,7 @@ def pd_summary(gains) -> dict:
 
 
 def report(runs: Path, out: Path) -> None:
-    """Tables of all runs, curves of every seed, and pictures of the best and the worst landing."""
+    """Tables of all experiments that were trained, curves of every seed, and the best and the worst landing."""
     main_runs, paper_runs = EXPERIMENTS["main"], EXPERIMENTS["paper"]
     landings = summaries_of(main_runs, runs / "main", *BEST)
     stochastic = summaries_of(EXPERIMENTS["stochastic"], runs / "stochastic", *STOCHASTIC)
@@ -106,11 +106,10 @@ def report(runs: Path, out: Path) -> None:
     for word, seed in {"best": by_payoff[-1], "worst": by_payoff[0]}.items():
         draw = ["tdpo_baselines.evaluate", str(runs / "main" / str(seed)), "--plot", str(out / f"leg-{word}.png")]
         subprocess.run([sys.executable, "-m", *draw, *BEST], check=True)
-    draw_curves(
-        {"main": main_runs, "paper": paper_runs}, runs, out / "leg-curves.png", column="payoff", label="- payoff"
-    )
-    noisy = {"stochastic": EXPERIMENTS["stochastic"]}
-    draw_curves(noisy, runs, out / "leg-stochastic-curves.png", column="payoff", label="- payoff")
+    for picture, names in {"leg-curves": ("main", "paper"), "leg-stochastic-curves": ("stochastic",)}.items():
+        shown = {name: EXPERIMENTS[name] for name in names if (runs / name).exists()}
+        if shown:
+            draw_curves(shown, runs, out / f"{picture}.png", column="payoff", label="- payoff")
 
 
 if __name__ == "__main__":
