@@ -51,20 +51,21 @@ def delayed_step(params, state, action):
     return inner_step(params.inner, state[:STATE], due)
 
 
-def delayed(kernel: Kernel, delay_steps: int) -> Kernel:
-    """The kernel with its actions applied late."""
+def checked_delay(delay_steps: int) -> int:
     if isinstance(delay_steps, bool) or delay_steps != int(delay_steps) or not 0 <= delay_steps <= 10_000:
         raise ValueError(f"delay_steps must be a whole number from 0 to 10000, got {delay_steps!r}")
+    return int(delay_steps)
+
+
+def delayed(kernel: Kernel, delay_steps: int) -> Kernel:
+    """The kernel with its actions applied late."""
+    delay_steps = checked_delay(delay_steps)
     if delay_steps == 0:
         return kernel
     bound = {"STATE": kernel.state_size, "ACTION": kernel.action_size}
-    limit = np.where(kernel.is_action_limited, kernel.action_high, np.inf)
-    params = DelayParams(
-        kernel.params,
-        int(delay_steps),
-        tuple(np.where(kernel.is_action_limited, kernel.action_low, -np.inf).tolist()),
-        tuple(limit.tolist()),
-    )
+    low = np.where(kernel.is_action_limited, kernel.action_low, -np.inf)
+    high = np.where(kernel.is_action_limited, kernel.action_high, np.inf)
+    params = DelayParams(kernel.params, delay_steps, tuple(low.tolist()), tuple(high.tolist()))
 
     def of_inner(function):
         """A Python function of (params, state or states), for the kernel's own part of them."""
@@ -92,9 +93,7 @@ class ActionDelay(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env, delay_steps: int):
         super().__init__(env)
-        if isinstance(delay_steps, bool) or delay_steps != int(delay_steps) or not 0 <= delay_steps <= 10_000:
-            raise ValueError(f"delay_steps must be a whole number from 0 to 10000, got {delay_steps!r}")
-        self._delay_steps = int(delay_steps)
+        self._delay_steps = checked_delay(delay_steps)
         self._queue: list[np.ndarray] = []
 
     def reset(self, **keywords):

@@ -49,7 +49,7 @@ class Evaluation:
     results: dict[str, np.ndarray]
     start_states: np.ndarray
     rollouts: Any
-    kernel: Any
+    environment: Any
 
     def summary(self) -> dict[str, dict[str, float]]:
         names = ("mean", "std", "min", "max")
@@ -60,41 +60,43 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: di
     """Episodes from drawn starts, of which `start_values` replace some quantities."""
     config = trained.config
     options = registry.algorithm(config.algorithm).Config.from_values(config.options)
-    kernel = registry.make_environment(
+    environment = registry.make_environment(
         config.environment, registry.resolve_options(config.environment, config.env_options)
     )
-    roller = registry.make_roller(kernel, options.hidden_sizes, options.gamma)
+    roller = registry.make_roller(environment, options.hidden_sizes, options.gamma)
     if trained.theta.shape != (roller.num_parameters,):
         raise ValueError(
             f"the checkpoint has {trained.theta.size} parameters, its config asks for {roller.num_parameters}"
         )
-    floats_per_step = kernel.observation_size + kernel.action_size + 1
-    require_memory("--episodes", 8 * num_episodes * (kernel.horizon * floats_per_step + 2 * kernel.state_size))
-    starts = generator(seed, "evaluation").random((num_episodes, kernel.start_size))
+    floats_per_step = environment.observation_size + environment.action_size + 1
+    require_memory(
+        "--episodes", 8 * num_episodes * (environment.horizon * floats_per_step + 2 * environment.state_size)
+    )
+    starts = generator(seed, "evaluation").random((num_episodes, environment.start_size))
     states = roller.start_states(starts)
     for state in states if start_values else ():
-        kernel.place(state, start_values)
+        environment.place(state, start_values)
     rollouts = roller.rollouts(trained.theta, states)
-    scale = options.gamma ** np.arange(kernel.horizon)
+    scale = options.gamma ** np.arange(environment.horizon)
     results = {
         "return": rollouts.rewards.sum(axis=1),
         "discounted_return": rollouts.returns,
         "payoff": rollouts.returns / scale.sum(),
     }
-    if kernel.measure is not None:
-        measured = [kernel.measure(kernel.params, state) for state in rollouts.final_states]
+    if environment.measure is not None:
+        measured = [environment.measure(environment.params, state) for state in rollouts.final_states]
         results |= {name: np.array([m[name] for m in measured]) for name in measured[0]}
-    return Evaluation(results, states, rollouts, kernel)
+    return Evaluation(results, states, rollouts, environment)
 
 
 def draw(evaluation: Evaluation):
     """The environment's own figure of the episode with the median return, or a plain one."""
-    kernel, rollouts = evaluation.kernel, evaluation.rollouts
+    environment, rollouts = evaluation.environment, evaluation.rollouts
     returns = evaluation.results["return"]
     median = int(np.argsort(returns)[len(returns) // 2])
     actions = rollouts.actions[median, : rollouts.lengths[median]]
-    if kernel.draw is not None:
-        return kernel.draw(kernel.params, kernel.replay(evaluation.start_states[median], actions))
+    if environment.draw is not None:
+        return environment.draw(environment.params, environment.replay(evaluation.start_states[median], actions))
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 7), layout="constrained")

@@ -185,7 +185,7 @@ class Config(Settings):
                 object.__setattr__(self, name, value)
 
 
-def check(config: Config, kernel, num_ranks: int) -> None:
+def check(config: Config, environment, num_ranks: int) -> None:
     """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
     N, D = config.num_trajectories, config.held_steps
     if N < num_ranks:
@@ -193,16 +193,16 @@ def check(config: Config, kernel, num_ranks: int) -> None:
             f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
             f"pass --num_trajectories {num_ranks} or run on {N} ranks"
         )
-    if D > kernel.horizon:
-        raise ValueError(f"held_steps must be at most the horizon ({kernel.horizon}), got {D}")
+    if D > environment.horizon:
+        raise ValueError(f"held_steps must be at most the horizon ({environment.horizon}), got {D}")
     if config.max_branch_steps is not None and config.max_branch_steps < D:
         raise ValueError(f"max_branch_steps must be at least held_steps ({D}), got {config.max_branch_steps}")
     if config.variant == "advanced" and config.directions != "gaussian":
         raise ValueError("directions must be gaussian in the advanced variant, whose exploration scale adapts to them")
-    O, A = kernel.observation_size, kernel.action_size
-    K = num_branches(config, kernel.horizon, A)
+    O, A = environment.observation_size, environment.action_size
+    K = num_branches(config, environment.horizon, A)
     P = mlp.num_parameters((O, *config.hidden_sizes, A))
-    main = N / num_ranks * (kernel.horizon * (O + A + 2) + 2 * K * kernel.state_size)
+    main = N / num_ranks * (environment.horizon * (O + A + 2) + 2 * K * environment.state_size)
     rows = 4 * N * K * D * (O + 2 * A + 4) + N * K * D / ROWS_PER_BLOCK * P + 20 * P
     require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
 
