@@ -28,27 +28,45 @@ def algorithm(name: str) -> ModuleType:
 
 
 def check_environment(name: str) -> None:
-    """A name of ours, or an id that Gymnasium knows, perhaps after importing a module ("module:Id")."""
+    """A name of ours, or an id of Gymnasium ("Id", "module:Id") or of classic gym ("gym:Id", "gym:module:Id")."""
     import gymnasium
 
     if name in ENVIRONMENTS:
         return
     try:
-        if ":" in name:
-            import_module(name.partition(":")[0])
-        gymnasium.spec(name.rpartition(":")[2])
+        _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:
         near = nearest(name, [*ENVIRONMENTS, *gymnasium.registry])
         raise ValueError(f"unknown environment {name!r}{near}; --list shows what there is ({error})") from error
+
+
+def _spec_of_other(name: str) -> Any:
+    """What Gymnasium or classic gym knows of an environment that is not ours."""
+    import gymnasium
+
+    from envs import classic_gym
+
+    if name.startswith(classic_gym.PREFIX):
+        return classic_gym.spec(name.removeprefix(classic_gym.PREFIX))
+    module, _, env_id = name.rpartition(":")
+    if module:
+        import_module(module)
+    return gymnasium.spec(env_id)
 
 
 def make_environment(name: str, options: dict):
     """The compiled environment of that name with these options, or any other behind the same face."""
     import gymnasium
 
+    from envs import classic_gym
+
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
+    made_with = _without_delay(env_id, options)
     try:
-        env: Any = gymnasium.make(env_id, disable_env_checker=True, **_without_delay(env_id, options))
+        if env_id.startswith(classic_gym.PREFIX):
+            env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **made_with)
+        else:
+            env = gymnasium.make(env_id, disable_env_checker=True, **made_with)
     except (TypeError, ImportError, gymnasium.error.Error) as error:
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {error}") from error
     if hasattr(env.unwrapped, "kernel"):
@@ -94,7 +112,7 @@ def environment_options(name: str) -> dict:
 
     check_environment(name)
     if name not in ENVIRONMENTS:
-        spec = gymnasium.spec(name.rpartition(":")[2])
+        spec = _spec_of_other(name)
         return {"delay_steps": 0, **spec.kwargs, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):

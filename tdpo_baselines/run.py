@@ -46,6 +46,8 @@ def make_parser() -> Parser:
     add("--num_iterations", help="stop after this many updates, if that comes first")
     add("--num_trajectories", help="main trajectories per update, over all ranks: short for --set num_trajectories=N")
     add("--seed", default="0", help="the same seed gives the same run on any number of ranks (default: 0)")
+    add("--init_from", metavar="DIR", default="", help="start from the last parameters of the run in DIR, whose "
+        "timesteps are counted as this run's: a stage of a curriculum")  # fmt: skip
     add("--log_dir", help="the run's folder (default: runs/ALG-ENV-SEED)")
     add("--preset", help="shipped settings to start from: tuned (the default where there are any), paper, none")
     add("--config", metavar="FILE.json", help="options from a JSON object, over the preset's")
@@ -88,6 +90,7 @@ def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
         seed=whole_number("seed", arguments.seed, low=0),
         options=algorithm.Config.from_values(options).to_values(),
         env_options=registry.resolve_options(arguments.env, env_options),
+        init_from=arguments.init_from,
     )
     return config, preset
 

@@ -84,6 +84,8 @@ class Training:
             self._progress.load_state(state)
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
+        elif self._config.init_from:
+            self._begin_from(self._comm.on_root(self._load_other))
         if not self.is_finished():
             self._comm.on_root(self._open_log)
 
@@ -99,6 +101,25 @@ class Training:
             if name not in state or np.shape(state[name]) != np.shape(value):
                 raise ValueError(f"the checkpoint in {self._folder.path} has no {name} of shape {np.shape(value)}")
         return state
+
+    def _load_other(self) -> dict:
+        """The newest checkpoint of the run to start from."""
+        folder = RunFolder(self._config.init_from)
+        folder.read_config()
+        state = checkpoint.load_newest(folder.checkpoints)
+        if state is None:
+            raise ValueError(f"--init_from {folder.path}: that run has no checkpoint yet")
+        if np.shape(state["theta"]) != np.shape(self._learner.theta):
+            raise ValueError(
+                f"--init_from {folder.path}: its policy has {np.size(state['theta'])} parameters, this run's "
+                f"{np.size(self._learner.theta)}; observations, actions and hidden_sizes must be the same"
+            )
+        return state
+
+    def _begin_from(self, other: dict) -> None:
+        self._learner.begin_from(other)
+        self._progress.total_timesteps = other["total_timesteps"].item()
+        self._console.say(f"begins from {self._config.init_from}, at {self._progress.total_timesteps} timesteps")
 
     def open_tensorboard(self) -> None:
         """From now on every row goes to TensorBoard events as well. On rank 0 only."""

@@ -146,6 +146,28 @@ def test_every_kind_of_run_is_the_same_begun_on_five_ranks_and_resumed_on_two(pr
     assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
 
 
+def test_run_begins_from_another_and_counts_its_steps(program, tmp_path, reference):
+    arguments = (*SMALL, "env.start_scale=0.5", "--seed", "3", "--init_from", str(reference), "--log_dir")
+    steps_before = int(deterministic_part(reference).splitlines()[-1].split(",")[1])
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    assert program("run", *arguments, str(whole), "--num_iterations", "4").returncode == 0
+    for iterations, ranks in (("2", 1), ("4", 2)):
+        process = program("run", *arguments, str(halves), "--num_iterations", iterations, "--resume", ranks=ranks)
+        assert process.returncode == 0, process.stderr
+    assert deterministic_part(halves) == deterministic_part(whole)
+    first = deterministic_part(whole).splitlines()[1].split(",")
+    assert int(first[0]) == 1 and 7 * 200 < int(first[1]) - steps_before < 7 * 7 * 200
+
+
+@pytest.mark.parametrize(
+    ("other", "message"), [("hidden_sizes=8,8", "hidden_sizes must be the same"), ("", "no config.json")]
+)
+def test_run_cannot_begin_from_what_does_not_fit(program, tmp_path, reference, other, message):
+    begin = ("--init_from", str(reference if other else tmp_path), "--log_dir", str(tmp_path / "run"))
+    process = program("run", *SMALL, *([other] if other else []), *begin)
+    assert process.returncode == 2 and message in process.stderr and "Traceback" not in process.stderr
+
+
 def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
     """Long dot products would be split over threads, and so depend on the cores, were threads not limited."""
     large = ("--env", "pendulum-nlr", "--set", "num_trajectories=3", "num_branches=1", "hidden_sizes=128,128")

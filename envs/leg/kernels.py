@@ -12,6 +12,8 @@ from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state
 
 SIMPLE_START = (0.4, math.radians(-50), math.radians(-100))  # height, hip, knee
 START_VALUES = {"height": POSITION, "theta_hip": POSITION + 1, "theta_knee": POSITION + 2}
+SIMPLE_BROKEN_REWARD = -100.0  # per step after a blow-up
+REWARDS = ("dense", "simple")
 HIP_STARTS = {"paper": (-180.0, -30.0), "code": (-180.0, 30.0)}  # degrees
 
 
@@ -41,7 +43,7 @@ def simple_kernel(
         is_dense=False,
         weights=reward.SIMPLE_WEIGHTS[reward_units],
         supported_force=reward.SUPPORTED_FORCE[reward_units],
-        broken_reward=-100.0,
+        broken_reward=SIMPLE_BROKEN_REWARD,
         start_low=SIMPLE_START,
         start_high=SIMPLE_START,
     )
@@ -57,16 +59,23 @@ def stochastic_kernel(
     reward_units: str = "paper",
     noise_template: str = "",
     hip_start: str = "paper",
+    start_scale: float = 1.0,
+    reward_kind: str = "dense",
 ) -> Kernel:
     """The paper's leg for practical training: random starts, noisy rates, a reward with hard limits.
 
     `reward_units` "code" is 1000 times "paper". `hip_start` "paper" draws the hip from -180 to -30
-    degrees, "code" from -180 to +30.
+    degrees, "code" from -180 to +30. For curricula: `start_scale` shrinks the starts towards the simple
+    leg's, `reward_kind` "simple" pays its reward.
     """
+    _check_choice("reward_kind", reward_kind, REWARDS)
+    if not isinstance(start_scale, (int, float)) or not 0 <= start_scale <= 1:
+        raise ValueError(f"start_scale must be between 0 and 1, got {start_scale!r}")
     _check_choice("reward_units", reward_units, reward.DENSE_WEIGHTS)
     _check_choice("hip_start", hip_start, HIP_STARTS)
     hip, knee = np.radians(HIP_STARTS[hip_start]), reward.KNEE_RANGE
-    weights = reward.DENSE_WEIGHTS[reward_units]
+    low, high = np.array([(0.4, hip[0], knee[0]), (0.8, hip[1], knee[1])])
+    is_dense = reward_kind == "dense"
     return _kernel(
         control_rate_hz,
         contact,
@@ -74,13 +83,18 @@ def stochastic_kernel(
         observation_delay=observation_delay_steps,
         reward_delay=reward_delay_steps,
         noise=_noise(sensor_noise, noise_template),
-        is_dense=True,
-        weights=weights,
-        supported_force=0.0,
-        broken_reward=-weights[5],
-        start_low=(0.4, float(hip[0]), knee[0]),
-        start_high=(0.8, float(hip[1]), knee[1]),
+        is_dense=is_dense,
+        weights=(reward.DENSE_WEIGHTS if is_dense else reward.SIMPLE_WEIGHTS)[reward_units],
+        supported_force=reward.SUPPORTED_FORCE[reward_units],
+        broken_reward=-reward.DENSE_WEIGHTS[reward_units][5] if is_dense else SIMPLE_BROKEN_REWARD,
+        start_low=_shrunk(low, start_scale),
+        start_high=_shrunk(high, start_scale),
     )
+
+
+def _shrunk(start: np.ndarray, scale: float) -> tuple[float, ...]:
+    """Between the simple leg's start and this one."""
+    return tuple((scale * start + (1 - scale) * np.array(SIMPLE_START)).tolist())
 
 
 def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray], **task) -> Kernel:

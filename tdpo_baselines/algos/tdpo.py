@@ -386,6 +386,11 @@ class Learner:
         self._explorer = Explorer(**{name: state[name] for name in Explorer._fields})
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 
+    def begin_from(self, state: dict[str, np.ndarray]) -> None:
+        """Take over the policy of another run, which may have been of another task or with other options."""
+        self.theta = state["theta"]
+        self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
+
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
         config, roller = scheduled(self.config, total_timesteps, self._roller.horizon), self._roller

@@ -1,9 +1,12 @@
 """Others' environments: branches start exactly where they should, restored or replayed."""
 
+from importlib import import_module
+
 import gymnasium
 import numpy as np
 import pytest
 
+from envs.classic_gym import ClassicGym
 from tdpo_baselines import registry
 from tdpo_baselines.algos import tdpo
 from tdpo_baselines.common import devine, mlp
@@ -129,3 +132,34 @@ def test_what_cannot_run_is_refused_with_a_reason(name, options, message):
 
 def test_our_own_environments_are_compiled_by_their_gymnasium_id_too():
     assert not isinstance(make("envs:tdpo/PendulumNLR-v0"), GymEnvironment)
+
+
+def test_classic_gym_is_rolled_out_like_gymnasium():
+    """The two libraries' Pendulum-v1 differ in nothing but who maintains it."""
+    theta = None
+    returns = []
+    for name in ("gym:Pendulum-v1", "Pendulum-v1"):
+        roller = roller_for(make(name, max_episode_steps=40))
+        theta = policy(roller) if theta is None else theta
+        returns.append(roller.rollouts(theta, roller.start_states(np.array([[0.3], [0.7]]))).returns)
+    np.testing.assert_array_equal(*returns)
+
+
+def test_environment_of_the_oldest_gym_interface_is_rolled_out():
+    registry.check_environment("gym:old_gym:Slide-v0")
+    environment = make("gym:old_gym:Slide-v0")
+    assert environment.horizon == 25 and not environment.is_restored
+    roller = roller_for(environment)
+    rollouts = roller.rollouts(policy(roller), roller.start_states(np.linspace(0, 0.9, 10)[:, None]))
+    assert len(set(rollouts.returns)) == 10 and 1 < rollouts.lengths.min() < rollouts.lengths.max() == 25
+    bare = ClassicGym(import_module("old_gym").Slide())
+    observation, info = bare.reset(seed=3)
+    assert np.array_equal(observation, bare.reset(seed=3)[0]) and info == {}
+    assert bare.step(np.zeros(1))[2:] == (False, False, {})
+
+
+def test_unknown_or_discrete_classic_environments_are_refused():
+    with pytest.raises(ValueError, match="unknown environment 'gym:Nope-v1'"):
+        registry.check_environment("gym:Nope-v1")
+    with pytest.raises(ValueError, match=r"actions must be a vector .* got Discrete\(2\)"):
+        make("gym:CartPole-v1")

@@ -545,6 +545,29 @@ def test_starts_cover_their_range(hip_start, highest):
     np.testing.assert_allclose(high, [0.8, math.radians(highest), math.radians(-35)], rtol=1e-14)
 
 
+def test_starts_shrink_to_the_simple_legs():
+    for scale in (0.0, 0.5):
+        params, whole = (kernels.stochastic_kernel(start_scale=s).params for s in (scale, 1.0))
+        for shrunk, full in ((params.start_low, whole.start_low), (params.start_high, whole.start_high)):
+            between = [scale * f + (1 - scale) * s for f, s in zip(full, kernels.SIMPLE_START)]
+            np.testing.assert_allclose(shrunk, between, rtol=1e-14)
+    for wrong in (-0.1, 1.1, math.nan, "half"):
+        with pytest.raises(ValueError, match="start_scale must be between 0 and 1"):
+            kernels.stochastic_kernel(start_scale=wrong)
+
+
+def test_simple_reward_can_be_paid_on_the_stochastic_leg():
+    same = kernels.stochastic_kernel(reward_kind="simple", start_scale=0.0, sensor_noise=False)
+    theta = np.random.default_rng(0).normal(size=KernelRoller(same, (8,), 0.99).num_parameters)
+    paid = []
+    for kernel in (same, kernels.simple_kernel()):
+        roller = KernelRoller(kernel, (8,), 0.99)
+        paid.append(roller.rollouts(theta, roller.start_states(np.zeros((1, roller.start_size)))).rewards)
+    np.testing.assert_array_equal(*paid)
+    with pytest.raises(ValueError, match="reward_kind must be one of dense, simple"):
+        kernels.stochastic_kernel(reward_kind="sparse")
+
+
 def test_pickled_environment_continues_in_another_process(tmp_path):
     env = gymnasium.make("envs:tdpo/LegStochastic-v0", reward_units="code").unwrapped
     env.reset(seed=3)
