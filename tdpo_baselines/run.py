@@ -7,7 +7,10 @@ import platform
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from . import __version__, registry
 from .budget import Budget
@@ -46,13 +49,12 @@ def make_parser() -> Parser:
     add("--num_iterations", help="stop after this many updates, if that comes first")
     add("--num_trajectories", help="main trajectories per update, over all ranks: short for --set num_trajectories=N")
     add("--seed", default="0", help="the same seed gives the same run on any number of ranks (default: 0)")
-    add("--init_from", metavar="DIR", default="", help="start from the last parameters of the run in DIR, whose "
-        "timesteps are counted as this run's: a stage of a curriculum")  # fmt: skip
     add("--log_dir", help="the run's folder (default: runs/ALG-ENV-SEED)")
     add("--preset", help="shipped settings to start from: tuned (the default where there are any), paper, none")
     add("--config", metavar="FILE.json", help="options from a JSON object, over the preset's")
     add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[],
-        help="options, over all others; env.KEY=VALUE sets the environment's")  # fmt: skip
+        help="options, over all others; env.KEY=VALUE sets the environment's; first_stage.timesteps=N trains that "
+        "long with first_stage.KEY=VALUE and first_stage.env.KEY=VALUE first")  # fmt: skip
     add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
     add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")
     add("--resume", action="store_true", help="continue the run in --log_dir; start it if it has not begun")
@@ -82,17 +84,61 @@ def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
     values |= dict(key_value(text) for group in arguments.set for text in group)
     if arguments.num_trajectories is not None:
         values["num_trajectories"] = arguments.num_trajectories
-    env_options = {name.removeprefix("env."): v for name, v in values.items() if name.startswith("env.")}
-    options = {name: v for name, v in values.items() if not name.startswith("env.")}
+    first, values = split(values, "first_stage.")
+    env_options, options = split(values, "env.")
     config = RunConfig(
         algorithm=arguments.alg,
         environment=arguments.env,
         seed=whole_number("seed", arguments.seed, low=0),
         options=algorithm.Config.from_values(options).to_values(),
         env_options=registry.resolve_options(arguments.env, env_options),
-        init_from=arguments.init_from,
     )
-    return config, preset
+    return replace(config, first_stage=resolve_first_stage(config, first)), preset
+
+
+def split(values: dict, prefix: str) -> tuple[dict, dict]:
+    """The values whose names begin with the prefix, without it, and the others."""
+    chosen = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+    return chosen, {name: value for name, value in values.items() if not name.startswith(prefix)}
+
+
+def resolve_first_stage(config: RunConfig, values: dict) -> dict:
+    """What `RunConfig.first_stage` holds."""
+    if not values:
+        return {}
+    if "timesteps" not in values:
+        raise ValueError("first_stage.timesteps is missing: how long the first stage lasts")
+    timesteps = whole_number("first_stage.timesteps", str(values.pop("timesteps")), low=1)
+    env_options, options = split(values, "env.")
+    resolved = registry.algorithm(config.algorithm).Config.from_values({**config.options, **options}).to_values()
+    resolved_env = registry.resolve_options(config.environment, env_options)
+    return {
+        "timesteps": timesteps,
+        **{name: resolved[name] for name in options},
+        **{f"env.{name}": resolved_env[name] for name in env_options},
+    }
+
+
+class Stage(NamedTuple):
+    """A part of a run: the algorithm's options and the environment in it."""
+
+    options: Any
+    environment: Any
+
+
+def make_stages(config: RunConfig) -> list[Stage]:
+    """The run's own stage, after the first if there is one."""
+    Config = registry.algorithm(config.algorithm).Config
+    stages = []
+    changes = [config.first_stage, {}] if config.first_stage else [{}]
+    for env_options, options in (split(change, "env.") for change in changes):
+        options = {name: value for name, value in options.items() if name != "timesteps"}
+        environment = registry.make_environment(config.environment, {**config.env_options, **env_options})
+        stages.append(Stage(Config.from_values({**config.options, **options}), environment))
+    sizes = {(s.environment.observation_size, s.environment.action_size, s.options.hidden_sizes) for s in stages}
+    if len(sizes) > 1:
+        raise ValueError("first_stage must have the observations, actions and hidden_sizes of the run")
+    return stages
 
 
 def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[str, dict]:
@@ -202,14 +248,14 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, environment, comm):
+def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm):
     """Everything before the first update."""
     from .common.logger import Console
 
     console = Console(arguments.quiet or comm.rank > 0)
     algorithm = registry.algorithm(config.algorithm)
-    options = algorithm.Config.from_values(config.options)
-    comm.on_root(lambda: algorithm.check(options, environment, comm.size))
+    for options, environment in stages:
+        comm.on_root(partial(algorithm.check, options, environment, comm.size))
     folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
     comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
     console.say(
@@ -220,9 +266,13 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, enviro
         console.say(f"branches start {environment.how_branches_start}")
     from .training import Training
 
-    roller = comm.root_first(lambda: registry.make_roller(environment, options.hidden_sizes, options.gamma))
-    learner = algorithm.Learner(options, roller, comm, config.seed)
-    training = Training(learner, config, folder, comm, make_budget(arguments), console)
+    def make_learner(stage: Stage):
+        options, environment = stage
+        roller = comm.root_first(lambda: registry.make_roller(environment, options.hidden_sizes, options.gamma))
+        return algorithm.Learner(options, roller, comm, config.seed)
+
+    learners = [partial(make_learner, stage) for stage in stages]
+    training = Training(learners, config, folder, comm, make_budget(arguments), console)
     if arguments.tensorboard:
         comm.on_root(training.open_tensorboard)
     training.prepare(is_resumed=arguments.resume)
@@ -240,7 +290,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         make_budget(parsed)
         config, preset = resolve(parsed)
-        environment = registry.make_environment(config.environment, config.env_options)
+        stages = make_stages(config)
         from .common.comm import connect
 
         comm = connect()
@@ -251,17 +301,17 @@ def main(arguments: list[str] | None = None) -> int:
             time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)  # the first rank to leave makes mpirun end the others
             print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)  # this rank's alone
         return EXIT_USER_ERROR
-    return run_together(parsed, config, preset, environment, comm)
+    return run_together(parsed, config, preset, stages, comm)
 
 
-def run_together(arguments: argparse.Namespace, config: RunConfig, preset: str, environment, comm) -> int:
+def run_together(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm) -> int:
     """Train on all ranks. What all know of ends in order; anything else on one rank ends the job at once."""
     from .common.checks import NotFinite
     from .common.comm import Refused, print_rank_traceback
 
     exit_code = EXIT_USER_ERROR
     try:
-        training = set_up(arguments, config, preset, environment, comm)
+        training = set_up(arguments, config, preset, stages, comm)
         exit_code = EXIT_FAILED
         return training.run()
     except (Refused, NotFinite) as error:

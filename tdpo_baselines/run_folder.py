@@ -19,7 +19,7 @@ class RunConfig:
     seed: int
     options: dict
     env_options: dict
-    init_from: str = ""  # the run whose parameters it starts from, if any
+    first_stage: dict = field(default_factory=dict)  # its "timesteps", and what differs in it
     made_with: dict = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -41,7 +41,7 @@ class RunConfig:
     def differences(self, other: "RunConfig") -> list[str]:
         """What would make `other` another run: 'gamma: 0.9 here, 0.99 asked for'."""
         mine, its = (json.loads(config.to_json()) for config in (self, other))
-        pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed", "init_from")]
+        pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed", "first_stage")]
         for group, prefix in (("options", ""), ("env_options", "env.")):
             names = dict.fromkeys([*mine[group], *its[group]])
             pairs += [(prefix + name, mine[group].get(name), its[group].get(name)) for name in names]

@@ -8,8 +8,10 @@ import dataclasses
 import importlib.util
 import signal
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -64,14 +66,24 @@ class StopRequest:
 class Training:
     """One session of a run: from its newest checkpoint, if any, to its end or a stop."""
 
-    def __init__(self, learner, config: RunConfig, folder: RunFolder, comm: Comm, budget: Budget, console: Console):
-        self._learner = learner
+    def __init__(
+        self,
+        learners: Sequence[Callable[[], Any]],
+        config: RunConfig,
+        folder: RunFolder,
+        comm: Comm,
+        budget: Budget,
+        console: Console,
+    ):
+        """`learners` make that of the first stage, if there is one, and the run's own."""
+        self._make_learner = learners
         self._config = config
         self._folder = folder
         self._comm = comm
         self._budget = budget
         self._console = console
         self._progress = Progress()
+        self._learner = self._learner_now()
         self._csv: ProgressCSV | None = None
         self._events = None
         self._has_warned = False
@@ -82,12 +94,17 @@ class Training:
         state = self._comm.on_root(self._load) if is_resumed else None
         if state is not None:
             self._progress.load_state(state)
+            self._learner = self._learner_now()
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
-        elif self._config.init_from:
-            self._begin_from(self._comm.on_root(self._load_other))
         if not self.is_finished():
             self._comm.on_root(self._open_log)
+
+    def _is_in_first_stage(self) -> bool:
+        return self._progress.total_timesteps < self._config.first_stage.get("timesteps", 0)
+
+    def _learner_now(self):
+        return self._make_learner[0 if self._is_in_first_stage() else -1]()
 
     def _load(self) -> dict | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
@@ -101,25 +118,6 @@ class Training:
             if name not in state or np.shape(state[name]) != np.shape(value):
                 raise ValueError(f"the checkpoint in {self._folder.path} has no {name} of shape {np.shape(value)}")
         return state
-
-    def _load_other(self) -> dict:
-        """The newest checkpoint of the run to start from."""
-        folder = RunFolder(self._config.init_from)
-        folder.read_config()
-        state = checkpoint.load_newest(folder.checkpoints)
-        if state is None:
-            raise ValueError(f"--init_from {folder.path}: that run has no checkpoint yet")
-        if np.shape(state["theta"]) != np.shape(self._learner.theta):
-            raise ValueError(
-                f"--init_from {folder.path}: its policy has {np.size(state['theta'])} parameters, this run's "
-                f"{np.size(self._learner.theta)}; observations, actions and hidden_sizes must be the same"
-            )
-        return state
-
-    def _begin_from(self, other: dict) -> None:
-        self._learner.begin_from(other)
-        self._progress.total_timesteps = other["total_timesteps"].item()
-        self._console.say(f"begins from {self._config.init_from}, at {self._progress.total_timesteps} timesteps")
 
     def open_tensorboard(self) -> None:
         """From now on every row goes to TensorBoard events as well. On rank 0 only."""
@@ -172,10 +170,21 @@ class Training:
             progress.best_payoff, progress.best_iteration = stats["payoff"], progress.iteration
             progress.best_theta = theta
         progress.iteration += 1
+        was_in_first_stage = self._is_in_first_stage()
         progress.total_timesteps += stats.pop("num_timesteps")
+        if was_in_first_stage and not self._is_in_first_stage():
+            self._leave_first_stage()
         progress.episodes += stats.pop("num_episodes")
         progress.wall_time = self._before.wall_time + time.monotonic() - self._began
         return stats
+
+    def _leave_first_stage(self) -> None:
+        """Only the policy is kept: payoffs of the two stages cannot be compared."""
+        state = self._learner.state()
+        self._learner = self._learner_now()
+        self._learner.begin_from(state)
+        self._progress.best_payoff, self._progress.best_theta = -np.inf, None
+        self._console.say(f"first stage ends at iteration {self._progress.iteration}")
 
     def _log(self, stats: dict) -> str:
         """Write the row, show it now and then; the reason to stop, if there is one."""
