@@ -3,8 +3,9 @@
     mpirun -np 2 python benchmarks/update_share.py
 
 48 trajectories x 4 branches on pendulum-nlr with the shipped settings, and with the paper's
-sensitivity term; the leg with the shipped settings. Everything counts: drawing, gathering, gradient,
-conjugate gradient, log, waiting.
+sensitivity term; the leg with the shipped settings; HalfCheetah-v5, where everything but the steps of
+Gymnasium's environment is outside. Everything counts: drawing, gathering, gradient, conjugate gradient,
+log, waiting.
 """
 
 import resource
@@ -15,7 +16,6 @@ from tdpo_baselines import registry
 from tdpo_baselines.budget import Budget
 from tdpo_baselines.common import comm as communication
 from tdpo_baselines.common.logger import Console
-from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
 from tdpo_baselines.plot import read_progress
 from tdpo_baselines.run_folder import RunConfig, RunFolder
@@ -25,18 +25,20 @@ CASES = {  # environment, warm-up and measured iterations, changes to the shippe
     "pendulum-nlr": ("pendulum-nlr", 20, 200, SIZE),
     "pendulum-nlr, sensitivity term": ("pendulum-nlr", 20, 200, {**SIZE, "c1_over_c2": 1.0}),
     "leg": ("leg", 2, 20, {}),
+    "HalfCheetah-v5": ("HalfCheetah-v5", 1, 5, {}),
 }
 
 
 def measure(comm, environment, num_warm_up, num_iterations, changes):
-    """Seconds in rollouts, seconds in all, and timesteps."""
+    """Seconds in rollouts (of Gymnasium: in its steps), seconds in all, and timesteps."""
     from tdpo_baselines.algos import tdpo
     from tdpo_baselines.training import Training
 
     options = tdpo.Config.from_values({**registry.presets("tdpo", environment)["tuned"], **changes})
     kernel = registry.make_environment(environment, registry.resolve_options(environment, {}))
-    roller = comm.root_first(lambda: KernelRoller(kernel, options.hidden_sizes, options.gamma))
-    rollout_seconds = time_calls(roller, "rollouts")
+    roller = comm.root_first(lambda: registry.make_roller(kernel, options.hidden_sizes, options.gamma))
+    is_ours = environment in registry.ENVIRONMENTS
+    rollout_seconds = time_calls(roller, "rollouts") if is_ours else time_calls(kernel._env, "step")
     learner = tdpo.Learner(options, roller, comm, seed=0)
     for iteration in range(num_warm_up):
         learner.iterate(iteration, 0)
@@ -45,7 +47,7 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
         run = RunFolder(comm.broadcast(folder))
         budget = Budget(10**18, num_iterations, 100, None)
         training = Training(
-            learner, RunConfig("tdpo", environment, 0, {}, {}), run, comm, budget, Console(is_quiet=True)
+            [lambda: learner], RunConfig("tdpo", environment, 0, {}, {}), run, comm, budget, Console(is_quiet=True)
         )
         training.prepare(is_resumed=False)
         began = time.perf_counter()

@@ -70,8 +70,10 @@ def summary_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict:
     return {**means, "steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
 
 
-def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str) -> None:
-    """A column of progress.csv against timesteps, every seed, negated on a logarithmic scale."""
+def draw_curves(
+    experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str, begin: float = 0
+) -> None:
+    """A column of progress.csv against timesteps from `begin` on, every seed, negated on a logarithmic scale."""
     import numpy as np
     from matplotlib.figure import Figure
 
@@ -82,6 +84,7 @@ def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *
     for colour, (name, experiment) in enumerate(experiments.items()):
         for number, folder in enumerate(sorted((runs / name).glob("*"))):
             progress = read_progress(folder)
+            progress = {name: values[progress["total_timesteps"] >= begin] for name, values in progress.items()}
             every = max(1, len(progress[column]) // 1000)
             cost = -np.minimum(progress[column], -1e-3)
             title = experiment.title if number == 0 else None

@@ -15,12 +15,10 @@ from experiments import Experiment, draw_curves, main, summaries_of
 ANGLE_ERROR_DEG, FOOT_X_CM, ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # what counts as landed
 GAMMA = 0.99975
 LAST, BEST = ("--episodes", "1"), ("--episodes", "1", "--best")  # the simple leg has a single start
-STOCHASTIC = ("--episodes", "100")
 
 EXPERIMENTS = {
     "main": Experiment("Shipped settings", "leg", range(20, 30), 3.5e7),
     "paper": Experiment("The paper's settings", "leg", range(20, 22), 3.5e7, ("--preset", "paper")),
-    "stochastic": Experiment("Stochastic leg, shipped settings", "leg-stochastic", range(10, 11), 2e8),
 }
 
 # Controllers u = kp (target - angle) - kd rate: (kp, kd, target in degrees) of hip and of knee.
@@ -65,16 +63,6 @@ def table(experiment: Experiment, summaries: dict[int, dict], which: str) -> str
     return "\n".join([title, experiment.shown_command(), "", *HEADER, *rows, ""])
 
 
-def stochastic_table(experiment: Experiment, summaries: dict[int, dict]) -> str:
-    if not summaries:
-        return ""
-    head = [f"### {experiment.title}", experiment.shown_command(), ""]
-    lines = ["| seed | payoff (paper's units x 1000) | steps (M) | minutes |", "|---|---|---|---|"]
-    for seed, s in summaries.items():
-        lines.append(f"| {seed} | {1000 * s['payoff']:.1f} | {s['steps'] / 1e6:.0f} | {s['seconds'] / 60:.1f} |")
-    return "\n".join([*head, *lines, ""])
-
-
 def pd_summary(gains) -> dict:
     """Payoff and measures of a PD controller on the simple leg."""
     env = gymnasium.make("envs:tdpo/Leg-v0")
@@ -92,24 +80,20 @@ def report(runs: Path, out: Path) -> None:
     """Tables of all experiments that were trained, curves of every seed, and the best and the worst landing."""
     main_runs, paper_runs = EXPERIMENTS["main"], EXPERIMENTS["paper"]
     landings = summaries_of(main_runs, runs / "main", *BEST)
-    stochastic = summaries_of(EXPERIMENTS["stochastic"], runs / "stochastic", *STOCHASTIC)
     pd = ["### PD controllers, delayed observations as for the policy", "", *HEADER]
     tables = [
         table(main_runs, landings, "best"),
         table(main_runs, summaries_of(main_runs, runs / "main", *LAST), "last"),
         table(paper_runs, summaries_of(paper_runs, runs / "paper", *BEST), "best"),
         "\n".join([*pd, *(row(name, pd_summary(gains)) for name, gains in PD.items()), ""]),
-        stochastic_table(EXPERIMENTS["stochastic"], stochastic),
     ]
     (out / "leg-tables.md").write_text("\n".join(filter(None, tables)))
     by_payoff = sorted(landings, key=lambda seed: landings[seed]["payoff"])
     for word, seed in {"best": by_payoff[-1], "worst": by_payoff[0]}.items():
         draw = ["tdpo_baselines.evaluate", str(runs / "main" / str(seed)), "--plot", str(out / f"leg-{word}.png")]
         subprocess.run([sys.executable, "-m", *draw, *BEST], check=True)
-    for picture, names in {"leg-curves": ("main", "paper"), "leg-stochastic-curves": ("stochastic",)}.items():
-        shown = {name: EXPERIMENTS[name] for name in names if (runs / name).exists()}
-        if shown:
-            draw_curves(shown, runs, out / f"{picture}.png", column="payoff", label="- payoff")
+    shown = {name: experiment for name, experiment in EXPERIMENTS.items() if (runs / name).exists()}
+    draw_curves(shown, runs, out / "leg-curves.png", column="payoff", label="- payoff")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""The stochastic leg: trains and reports everything in docs/results/leg-stochastic.md.
+
+python run_scripts/leg_stochastic.py train --runs runs/leg-stochastic --jobs 2     # stop and start at will
+python run_scripts/leg_stochastic.py report --runs runs/leg-stochastic --out docs/results
+"""
+
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+from experiments import Experiment, draw_curves, main, summaries_of
+
+from envs.leg.params import PHYSICS_RATE_HZ, POSITION, RATE, STEP
+from envs.leg.report import foot_position
+from tdpo_baselines.evaluate import evaluate, load
+
+UNTRAINED, PD_GAINS = -73.7, ((4.0, 0.12, -45.0), (4.0, 0.12, -90.0))
+EVALUATION = ("--episodes", "100")
+NUM_LANDINGS = 20
+FOOT_X_CM, RATE_LIMIT, HIP_HEIGHT = 5, 0.5, 0.1  # what counts as standing: cm, rad/s, m above the foot
+LAST_STEPS = PHYSICS_RATE_HZ // 10  # over which it must
+
+EXPERIMENTS = {
+    "basic": Experiment("Basic variant", "leg-stochastic", range(2), 2e8),
+    "advanced": Experiment("Advanced variant", "leg-stochastic", range(2), 3e8, ("--preset", "advanced")),
+}
+
+
+def stands(states: np.ndarray) -> bool:
+    """Whether the leg stood still over the axis, hip above foot, for the last 0.1 s."""
+    last = states[-LAST_STEPS:]
+    foot_x, foot_z = foot_position(last)
+    rates = np.hypot(last[:, RATE + 1], last[:, RATE + 2])
+    is_above = last[:, POSITION] - foot_z > HIP_HEIGHT
+    return bool(np.all(100 * np.abs(foot_x) < FOOT_X_CM) and np.all(rates < RATE_LIMIT) and np.all(is_above))
+
+
+def landings(run: Path) -> list[np.ndarray]:
+    """The states of drops from random starts with sensor noise, by the last parameters."""
+    result = evaluate(load(run), num_episodes=NUM_LANDINGS, seed=1, start_values={})
+    actions = result.rollouts.actions
+    return [result.environment.replay(start, a) for start, a in zip(result.start_states, actions)]
+
+
+def draw_landings(drops: list[np.ndarray], picture: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 8), layout="constrained")
+    panels = figure.subplots(4, 1, sharex=True)
+    for states in drops:
+        colour = "C0" if stands(states) else "C3"
+        seconds = states[:, STEP] / PHYSICS_RATE_HZ
+        foot_x, _ = foot_position(states)
+        hip, knee = np.degrees(states[:, POSITION + 1]), np.degrees(states[:, POSITION + 2])
+        for panel, values in zip(panels, (states[:, POSITION], hip, knee, 100 * foot_x)):
+            panel.plot(seconds, values, color=colour, linewidth=0.6)
+    for panel, label in zip(panels, ("hip height (m)", "hip (deg)", "knee (deg)", "foot x (cm)")):
+        panel.set_ylabel(label)
+        panel.grid(alpha=0.3)
+    panels[-1].set_xlabel("time (s)")
+    panels[0].set_title(f"{sum(map(stands, drops))} of {len(drops)} random starts stand (blue)", fontsize="medium")
+    figure.savefig(picture, dpi=110)
+
+
+def pd_payoff(num_episodes: int = 100, gamma: float = 0.99975) -> float:
+    """Of a PD controller with the gains of the literature's prototype, same starts for everyone: seeds 0, 1, ..."""
+    env = gymnasium.make("envs:tdpo/LegStochastic-v0")
+    kp, kd, target = np.transpose(PD_GAINS)
+    payoffs = []
+    for seed in range(num_episodes):
+        observation, _ = env.reset(seed=seed)
+        payoff, weight, total, truncated = 0.0, 1.0, 0.0, False
+        while not truncated:
+            action = kp * (np.radians(target) - observation[:2]) - kd * observation[2:]
+            observation, reward, _, truncated, _ = env.step(action)
+            payoff, total, weight = payoff + weight * reward, total + weight, weight * gamma
+        payoffs.append(payoff / total)
+    return float(np.mean(payoffs))
+
+
+def report(runs: Path, out: Path) -> None:
+    """The table of both variants, curves of every seed, and twenty landings of each seed."""
+    lines = [
+        "| | seed | payoff (paper's units x 1000) | worst of 100 starts | stand, of 20 starts | steps (M) | minutes |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, experiment in EXPERIMENTS.items():
+        for seed, s in summaries_of(experiment, runs / name, *EVALUATION).items():
+            drops = landings(runs / name / str(seed))
+            lines.append(
+                f"| {experiment.title} | {seed} | {1000 * s['payoff']:.1f} | {1000 * s['worst_payoff']:.1f} | "
+                f"{sum(map(stands, drops))} | {s['steps'] / 1e6:.0f} | {s['seconds'] / 60:.0f} |"
+            )
+            if seed == 0:
+                draw_landings(drops, out / f"leg-stochastic-landings-{name}.png")
+    lines.append(f"| PD controller | | {1000 * pd_payoff():.1f} | | | | |")
+    (out / "leg-stochastic-table.md").write_text("\n".join(lines) + "\n")
+    shown = {name: e for name, e in EXPERIMENTS.items() if (runs / name).exists()}
+    draw_curves(shown, runs, out / "leg-stochastic-curves.png", column="payoff", label="- payoff")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, EXPERIMENTS, "runs/leg-stochastic", report))
