@@ -44,7 +44,7 @@ def _spec_of_other(name: str) -> Any:
     """What Gymnasium or classic gym knows of an environment that is not ours."""
     import gymnasium
 
-    from envs import classic_gym
+    from .common import classic_gym
 
     if name.startswith(classic_gym.PREFIX):
         return classic_gym.spec(name.removeprefix(classic_gym.PREFIX))
@@ -58,7 +58,7 @@ def make_environment(name: str, options: dict):
     """The compiled environment of that name with these options, or any other behind the same face."""
     import gymnasium
 
-    from envs import classic_gym
+    from .common import classic_gym
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     made_with = _without_delay(env_id, options)

@@ -6,11 +6,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from envs.classic_gym import ClassicGym
 from tdpo_baselines import registry
 from tdpo_baselines.algos import tdpo
 from tdpo_baselines.common import devine, mlp
 from tdpo_baselines.common.blocks import Blocks
+from tdpo_baselines.common.classic_gym import ClassicGym
 from tdpo_baselines.common.comm import Comm
 from tdpo_baselines.common.gym_roller import GymEnvironment, GymRoller
 from tdpo_baselines.common.seeding import generator
