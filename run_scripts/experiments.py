@@ -66,25 +66,28 @@ def summary_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict:
         command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(folder), "--json"]
         done = subprocess.run([*command, *evaluation], stdout=subprocess.PIPE, text=True, check=True)
         kept.write_text(done.stdout)
-    means = {name: s["mean"] for name, s in json.loads(kept.read_text())["summary"].items()}
-    return {**means, "steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
+    summary = json.loads(kept.read_text())["summary"]
+    means = {name: s["mean"] for name, s in summary.items()}
+    run = {"steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
+    return {**means, "worst_payoff": summary["payoff"]["min"], **run}
 
 
-def draw_curves(
-    experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str, begin: float = 0
-) -> None:
-    """A column of progress.csv against timesteps from `begin` on, every seed, negated on a logarithmic scale."""
+def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str) -> None:
+    """A column of progress.csv against timesteps after the first stage, every seed, negated on a logarithmic scale."""
     import numpy as np
     from matplotlib.figure import Figure
 
     from tdpo_baselines.plot import read_progress
+    from tdpo_baselines.run_folder import RunFolder
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for colour, (name, experiment) in enumerate(experiments.items()):
         for number, folder in enumerate(sorted((runs / name).glob("*"))):
             progress = read_progress(folder)
-            progress = {name: values[progress["total_timesteps"] >= begin] for name, values in progress.items()}
+            begin = RunFolder(folder).read_config().first_stage.get("timesteps", 0)
+            is_shown = progress["total_timesteps"] > begin
+            progress = {name: values[is_shown] for name, values in progress.items()}
             every = max(1, len(progress[column]) // 1000)
             cost = -np.minimum(progress[column], -1e-3)
             title = experiment.title if number == 0 else None

@@ -15,7 +15,7 @@ from envs.leg.params import PHYSICS_RATE_HZ, POSITION, RATE, STEP
 from envs.leg.report import foot_position
 from tdpo_baselines.evaluate import evaluate, load
 
-UNTRAINED, PD_GAINS = -73.7, ((4.0, 0.12, -45.0), (4.0, 0.12, -90.0))
+PD_GAINS = ((4.0, 0.12, -45.0), (4.0, 0.12, -90.0))
 EVALUATION = ("--episodes", "100")
 NUM_LANDINGS = 20
 FOOT_X_CM, RATE_LIMIT, HIP_HEIGHT = 5, 0.5, 0.1  # what counts as standing: cm, rad/s, m above the foot
@@ -64,7 +64,7 @@ def draw_landings(drops: list[np.ndarray], picture: Path) -> None:
 
 
 def pd_payoff(num_episodes: int = 100, gamma: float = 0.99975) -> float:
-    """Of a PD controller with the gains of the literature's prototype, same starts for everyone: seeds 0, 1, ..."""
+    """Mean payoff of a PD controller."""
     env = gymnasium.make("envs:tdpo/LegStochastic-v0")
     kp, kd, target = np.transpose(PD_GAINS)
     payoffs = []

@@ -7,7 +7,6 @@ import platform
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,7 +74,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
     """The run that the arguments ask for, and the name of the preset it starts from."""
-    algorithm = registry.algorithm(arguments.alg)
+    registry.algorithm(arguments.alg)
     if arguments.env is None:
         raise ValueError("--env is missing; --list shows the environments")
     registry.check_environment(arguments.env)
@@ -85,15 +84,16 @@ def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
     if arguments.num_trajectories is not None:
         values["num_trajectories"] = arguments.num_trajectories
     first, values = split(values, "first_stage.")
-    env_options, options = split(values, "env.")
+    options, env_options = resolve_values(arguments.alg, arguments.env, values)
     config = RunConfig(
         algorithm=arguments.alg,
         environment=arguments.env,
         seed=whole_number("seed", arguments.seed, low=0),
-        options=algorithm.Config.from_values(options).to_values(),
-        env_options=registry.resolve_options(arguments.env, env_options),
+        options=options,
+        env_options=env_options,
+        first_stage=resolve_first_stage(arguments.alg, arguments.env, values, first),
     )
-    return replace(config, first_stage=resolve_first_stage(config, first)), preset
+    return config, preset
 
 
 def split(values: dict, prefix: str) -> tuple[dict, dict]:
@@ -102,21 +102,41 @@ def split(values: dict, prefix: str) -> tuple[dict, dict]:
     return chosen, {name: value for name, value in values.items() if not name.startswith(prefix)}
 
 
-def resolve_first_stage(config: RunConfig, values: dict) -> dict:
-    """What `RunConfig.first_stage` holds."""
-    if not values:
-        return {}
-    if "timesteps" not in values:
-        raise ValueError("first_stage.timesteps is missing: how long the first stage lasts")
-    timesteps = whole_number("first_stage.timesteps", str(values.pop("timesteps")), low=1)
+def resolve_values(algorithm: str, environment: str, values: dict) -> tuple[dict, dict]:
+    """All options of the algorithm and of the environment."""
     env_options, options = split(values, "env.")
-    resolved = registry.algorithm(config.algorithm).Config.from_values({**config.options, **options}).to_values()
-    resolved_env = registry.resolve_options(config.environment, env_options)
-    return {
-        "timesteps": timesteps,
-        **{name: resolved[name] for name in options},
-        **{f"env.{name}": resolved_env[name] for name in env_options},
-    }
+    resolved = registry.algorithm(algorithm).Config.from_values(options).to_values()
+    return resolved, registry.resolve_options(environment, env_options)
+
+
+def resolve_first_stage(algorithm: str, environment: str, values: dict, first: dict) -> dict:
+    """The "timesteps" of the first stage and what differs in it, as `RunConfig` holds them."""
+    if not first:
+        return {}
+    if "timesteps" not in first:
+        raise ValueError(
+            f"first_stage.timesteps is missing: how long the first stage lasts{nearest('timesteps', first)}"
+        )
+    timesteps = whole_number("first_stage.timesteps", str(first["timesteps"]), low=0)
+    if timesteps == 0:
+        return {}
+    changed = {**values, **{name: value for name, value in first.items() if name != "timesteps"}}
+    own = resolve_values(algorithm, environment, values)
+    with naming("first_stage"):
+        its = resolve_values(algorithm, environment, changed)
+    differences = {"timesteps": timesteps}
+    for prefix, mine, other in zip(("", "env."), own, its):
+        differences |= {prefix + name: value for name, value in other.items() if value != mine.get(name)}
+    return differences
+
+
+@contextlib.contextmanager
+def naming(stage: str):
+    """What is wrong in there is said of the stage."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{stage}: {error}") from error
 
 
 class Stage(NamedTuple):
@@ -128,17 +148,22 @@ class Stage(NamedTuple):
 
 def make_stages(config: RunConfig) -> list[Stage]:
     """The run's own stage, after the first if there is one."""
-    Config = registry.algorithm(config.algorithm).Config
-    stages = []
-    changes = [config.first_stage, {}] if config.first_stage else [{}]
-    for env_options, options in (split(change, "env.") for change in changes):
-        options = {name: value for name, value in options.items() if name != "timesteps"}
-        environment = registry.make_environment(config.environment, {**config.env_options, **env_options})
-        stages.append(Stage(Config.from_values({**config.options, **options}), environment))
-    sizes = {(s.environment.observation_size, s.environment.action_size, s.options.hidden_sizes) for s in stages}
-    if len(sizes) > 1:
+    own = make_stage(config, {})
+    if not config.first_stage:
+        return [own]
+    with naming("first_stage"):
+        first = make_stage(config, config.first_stage)
+    sizes = [(s.environment.observation_size, s.environment.action_size, s.options.hidden_sizes) for s in (first, own)]
+    if sizes[0] != sizes[1]:
         raise ValueError("first_stage must have the observations, actions and hidden_sizes of the run")
-    return stages
+    return [first, own]
+
+
+def make_stage(config: RunConfig, changes: dict) -> Stage:
+    env_options, options = split(changes, "env.")
+    options = {name: value for name, value in options.items() if name != "timesteps"}
+    environment = registry.make_environment(config.environment, {**config.env_options, **env_options})
+    return Stage(registry.algorithm(config.algorithm).Config.from_values({**config.options, **options}), environment)
 
 
 def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[str, dict]:
@@ -191,17 +216,21 @@ def help_text(arguments: argparse.Namespace) -> str:
     text = make_parser().format_help()
     preset = "none"
     values: dict = {}
+    others: dict = {}
     if arguments.env is not None:
         registry.check_environment(arguments.env)
         preset, values = choose_preset(arguments.alg, arguments.env, arguments.preset)
-        values = {name: value for name, value in values.items() if not name.startswith("env.")}
+        first, values = split(values, "first_stage.")
+        env_options, values = split(values, "env.")
+        others = {f"env.{name}": value for name, value in registry.environment_options(arguments.env).items()}
+        others |= {f"env.{name}": value for name, value in env_options.items()}
+        others |= {f"first_stage.{name}": value for name, value in first.items()}
     config = algorithm.Config.from_values(values)
     where = f"for {arguments.env}, preset {preset}" if arguments.env else "defaults; add --env NAME for its preset"
     text += f"\noptions of {arguments.alg} for --set ({where}):\n{algorithm.Config.describe(config)}\n"
     if arguments.env:
-        options = registry.environment_options(arguments.env)
-        text += f"\noptions of {arguments.env} for --set:\n"
-        text += "".join(f"  env.{name}={value}\n" for name, value in options.items())
+        text += f"\noptions of {arguments.env}, and of a first stage, for --set:\n"
+        text += "".join(f"  {name}={value}\n" for name, value in others.items())
     return text
 
 
@@ -248,20 +277,35 @@ def versions() -> dict[str, str | None]:
     return found
 
 
+def check_first_stage(algorithm, stage: Stage, num_ranks: int) -> None:
+    with naming("first_stage"):
+        algorithm.check(stage.options, stage.environment, num_ranks)
+
+
+def first_stage_text(first_stage: dict, num_timesteps: int) -> str:
+    changes = " ".join(f"{name}={value}" for name, value in first_stage.items() if name != "timesteps")
+    text = f"first stage: {first_stage['timesteps']} timesteps with {changes}"
+    return text + "; the run ends within it" * (num_timesteps <= first_stage["timesteps"])
+
+
 def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm):
     """Everything before the first update."""
     from .common.logger import Console
 
     console = Console(arguments.quiet or comm.rank > 0)
     algorithm = registry.algorithm(config.algorithm)
-    for options, environment in stages:
-        comm.on_root(partial(algorithm.check, options, environment, comm.size))
+    options, environment = stages[-1]
+    comm.on_root(lambda: algorithm.check(options, environment, comm.size))
+    if config.first_stage:
+        comm.on_root(lambda: check_first_stage(algorithm, stages[0], comm.size))
     folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
     comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
     console.say(
         f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {preset}: "
         f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
     )
+    if config.first_stage:
+        console.say(first_stage_text(config.first_stage, make_budget(arguments).num_timesteps))
     if hasattr(environment, "how_branches_start"):
         console.say(f"branches start {environment.how_branches_start}")
     from .training import Training
@@ -271,8 +315,9 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         roller = comm.root_first(lambda: registry.make_roller(environment, options.hidden_sizes, options.gamma))
         return algorithm.Learner(options, roller, comm, config.seed)
 
-    learners = [partial(make_learner, stage) for stage in stages]
-    training = Training(learners, config, folder, comm, make_budget(arguments), console)
+    training = Training(
+        [partial(make_learner, stage) for stage in stages], config, folder, comm, make_budget(arguments), console
+    )
     if arguments.tensorboard:
         comm.on_root(training.open_tensorboard)
     training.prepare(is_resumed=arguments.resume)

@@ -41,8 +41,8 @@ class RunConfig:
     def differences(self, other: "RunConfig") -> list[str]:
         """What would make `other` another run: 'gamma: 0.9 here, 0.99 asked for'."""
         mine, its = (json.loads(config.to_json()) for config in (self, other))
-        pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed", "first_stage")]
-        for group, prefix in (("options", ""), ("env_options", "env.")):
+        pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
+        for group, prefix in (("options", ""), ("env_options", "env."), ("first_stage", "first_stage.")):
             names = dict.fromkeys([*mine[group], *its[group]])
             pairs += [(prefix + name, mine[group].get(name), its[group].get(name)) for name in names]
         return [f"{name}: {here} here, {there} asked for" for name, here, there in pairs if here != there]

@@ -1,11 +1,12 @@
 """The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
 
-An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`
-and `theta`. All ranks run this loop in step; only rank 0 writes.
+An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`,
+`begin_from()` and `theta`. A first stage has a learner of its own. All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
 import importlib.util
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -75,15 +76,15 @@ class Training:
         budget: Budget,
         console: Console,
     ):
-        """`learners` make that of the first stage, if there is one, and the run's own."""
-        self._make_learner = learners
+        """`learners` are functions that make the learner of the first stage, if there is one, and the run's own."""
+        self._learners = learners
         self._config = config
         self._folder = folder
         self._comm = comm
         self._budget = budget
         self._console = console
         self._progress = Progress()
-        self._learner = self._learner_now()
+        self._learner = self._learners[0]()
         self._csv: ProgressCSV | None = None
         self._events = None
         self._has_warned = False
@@ -94,7 +95,8 @@ class Training:
         state = self._comm.on_root(self._load) if is_resumed else None
         if state is not None:
             self._progress.load_state(state)
-            self._learner = self._learner_now()
+            if self._config.first_stage and not self._is_in_first_stage():
+                self._learner = self._learners[-1]()
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
         if not self.is_finished():
@@ -102,9 +104,6 @@ class Training:
 
     def _is_in_first_stage(self) -> bool:
         return self._progress.total_timesteps < self._config.first_stage.get("timesteps", 0)
-
-    def _learner_now(self):
-        return self._make_learner[0 if self._is_in_first_stage() else -1]()
 
     def _load(self) -> dict | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
@@ -147,9 +146,10 @@ class Training:
             if stop_reason and not self.is_finished():
                 self._console.say(f"stopped at iteration {progress.iteration} ({stop_reason}); continue with --resume")
                 return EXIT_STOPPED
+        best = "" if progress.best_theta is None else f", best payoff {progress.best_payoff:.6g}"
         self._console.say(
             f"finished: {progress.iteration} iterations, {progress.total_timesteps} timesteps, "
-            f"{hours_minutes(progress.wall_time)}, best payoff {progress.best_payoff:.6g}; see {self._folder.path}"
+            f"{hours_minutes(progress.wall_time)}{best}; see {self._folder.path}"
         )
         return 0
 
@@ -180,9 +180,8 @@ class Training:
 
     def _leave_first_stage(self) -> None:
         """Only the policy is kept: payoffs of the two stages cannot be compared."""
-        state = self._learner.state()
-        self._learner = self._learner_now()
-        self._learner.begin_from(state)
+        first, self._learner = self._learner, self._learners[-1]()
+        self._learner.begin_from(first.state())
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
         self._console.say(f"first stage ends at iteration {self._progress.iteration}")
 
@@ -216,7 +215,9 @@ class Training:
 
     def _write_checkpoints(self) -> None:
         progress, config = self._progress, self._config.to_json()
-        if progress.best_iteration != self._best_saved and progress.best_theta is not None:
+        if progress.best_theta is None:
+            shutil.rmtree(self._folder.best, ignore_errors=True)  # of the first stage
+        elif progress.best_iteration != self._best_saved:
             best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration), "config": config}
             checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)
             self._best_saved = progress.best_iteration

@@ -14,7 +14,7 @@ import time
 import pytest
 from programs import deterministic_part, kill_all, mpi_environment
 
-from tdpo_baselines import run
+from tdpo_baselines import registry, run
 
 pytestmark = pytest.mark.slow
 
@@ -159,6 +159,9 @@ def test_first_stage_ends_at_its_time_and_the_run_goes_on_the_same_after_a_stop(
     begins = [0] + [int(row[1]) for row in rows[:-1]]
     is_first = [float(row[header.index("delta_max")]) <= 0.01 for row in rows]
     assert is_first == [steps < 20000 for steps in begins] and 0 < sum(is_first) < 7
+    boundary = program("run", *arguments, str(tmp_path / "short"), "--num_iterations", str(sum(is_first)))
+    assert "first stage: 20000 timesteps with delta_max=0.01 env.start_scale=0.5" in boundary.stdout
+    assert boundary.returncode == 0 and "inf" not in boundary.stdout
     best = program("evaluate", str(tmp_path / "whole"), "--best", "--json")
     assert json.loads(best.stdout)["iteration"] >= sum(is_first)
 
@@ -288,7 +291,8 @@ BAD = {
     ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",
     ("--env", "pendulum-nlr", "--log_dir", "/proc/nowhere"): "cannot write to log_dir",
     ("--env", "pendulum-nlr", "--set", "first_stage.gamma=0.9"): "first_stage.timesteps is missing",
-    ("--env", "pendulum-nlr", "--set", "first_stage.timesteps=9", "first_stage.gama=1"): "did you mean 'gamma'",
+    ("--env", "pendulum-nlr", "--set", "first_stage.timestep=9"): "did you mean 'timestep'",
+    ("--env", "pendulum-nlr", "--set", "first_stage.timesteps=9", "first_stage.gama=1"): "first_stage: unknown option",
     ("--env", "pendulum-nlr", "--set", "first_stage.timesteps=9", "first_stage.hidden_sizes=8"): "hidden_sizes of the",
     (): "--env is missing",
 }
@@ -358,6 +362,13 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path, capsys):
     holder.lock()
     assert run.main([*SMALL, "--log_dir", str(tmp_path)]) == 2
     assert "another process is training" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("environment", registry.ENVIRONMENTS)
+def test_help_shows_every_preset(environment, capsys):
+    for preset in ("none", *registry.presets("tdpo", environment)):
+        assert run.main(["--help", "--env", environment, "--preset", preset]) == 0
+        assert f"for {environment}, preset {preset}" in capsys.readouterr().out
 
 
 def test_list_and_help_explain_themselves(capsys):

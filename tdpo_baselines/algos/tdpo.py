@@ -387,7 +387,7 @@ class Learner:
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 
     def begin_from(self, state: dict[str, np.ndarray]) -> None:
-        """Take over the policy of another run, which may have been of another task or with other options."""
+        """Take over the policy of the first stage, which may have had another task and other options."""
         self.theta = state["theta"]
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 

@@ -1,4 +1,7 @@
-"""Environments of classic gym (0.21 to 0.26), which Gymnasium continues, behind Gymnasium's interface."""
+"""Environments of classic gym, which Gymnasium continues, behind Gymnasium's interface.
+
+The library must be 0.25 or 0.26; environments written for older versions are welcome. Branches replay the actions.
+"""
 
 import inspect
 from importlib import import_module
@@ -23,11 +26,12 @@ def spec(env_id: str) -> Any:
 
 
 def make(env_id: str, **options) -> gymnasium.Env:
-    gym = _gym()
-    if "disable_env_checker" in inspect.signature(gym.make).parameters:
-        options["disable_env_checker"] = True  # the checker fails with NumPy 2
+    gym, known = _gym(), spec(env_id)
     try:
-        return ClassicGym(gym.make(env_id.rpartition(":")[2], **options))
+        env = gym.make(known.id, disable_env_checker=True, **options)  # the checker fails with NumPy 2
+        if not _takes_seed(env) and "apply_api_compatibility" in inspect.signature(gym.make).parameters:
+            env = gym.make(known.id, disable_env_checker=True, **{**options, "apply_api_compatibility": True})
+        return ClassicGym(env)
     except gym.error.Error as error:
         raise gymnasium.error.Error(str(error)) from error
 
@@ -37,16 +41,17 @@ class ClassicGym(gymnasium.Env):
 
     def __init__(self, env: Any):
         self.env = env
-        self.spec = env.spec
+        limit = env.spec and env.spec.max_episode_steps
+        self.spec = env.spec and gymnasium.envs.registration.EnvSpec(env.spec.id, max_episode_steps=limit)
         self.observation_space, self.action_space = _box(env.observation_space), _box(env.action_space)
-        self._takes_seed = "seed" in inspect.signature(env.unwrapped.reset).parameters
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
         super().reset(seed=seed)
-        if self._takes_seed:
+        if _takes_seed(self.env):
             result = self.env.reset(seed=seed)
         else:
-            self.env.seed(seed)
+            if hasattr(self.env.unwrapped, "seed"):
+                self.env.unwrapped.seed(seed)
             result = self.env.reset()
         return result if isinstance(result, tuple) else (result, {})
 
@@ -59,11 +64,16 @@ class ClassicGym(gymnasium.Env):
         return observation, reward, has_ended and not is_truncated, is_truncated, info
 
 
+def _takes_seed(env: Any) -> bool:
+    parameters = inspect.signature(env.unwrapped.reset).parameters
+    return "seed" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
 def _gym() -> Any:
     try:
         return import_module("gym")
     except ImportError as error:
-        raise gymnasium.error.DependencyNotInstalled('classic gym is missing: pip install "gym>=0.21"') from error
+        raise ValueError(f'environments named {PREFIX}... need classic gym: pip install "gym>=0.25"') from error
 
 
 def _box(space: Any) -> Any:

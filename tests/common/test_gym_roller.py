@@ -149,6 +149,7 @@ def test_environment_of_the_oldest_gym_interface_is_rolled_out():
     registry.check_environment("gym:old_gym:Slide-v0")
     environment = make("gym:old_gym:Slide-v0")
     assert environment.horizon == 25 and not environment.is_restored
+    assert make("gym:old_gym:Slide-v0", delay_steps=2).horizon == 25
     roller = roller_for(environment)
     rollouts = roller.rollouts(policy(roller), roller.start_states(np.linspace(0, 0.9, 10)[:, None]))
     assert len(set(rollouts.returns)) == 10 and 1 < rollouts.lengths.min() < rollouts.lengths.max() == 25

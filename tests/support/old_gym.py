@@ -25,4 +25,4 @@ class Slide(gym.Env):
         return self._state.copy(), -(self._state[0] ** 2), bool(abs(self._state[0]) > 1.5), {}
 
 
-gym.register("Slide-v0", entry_point=Slide, max_episode_steps=25, apply_api_compatibility=True)
+gym.register("Slide-v0", entry_point=Slide, max_episode_steps=25)

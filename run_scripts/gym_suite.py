@@ -1,0 +1,78 @@
+"""TDPO on Gymnasium's MuJoCo tasks: trains and reports everything in docs/results/gym.md.
+
+python run_scripts/gym_suite.py train --runs runs/gym --jobs 2     # stop and start at will
+python run_scripts/gym_suite.py report --runs runs/gym --out docs/results
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from experiments import Experiment, main, summaries_of
+
+from tdpo_baselines.plot import read_progress
+
+TASKS = ("Swimmer-v5", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+KINDS = {"tuned": (), "untuned": ("--preset", "none")}
+EVALUATIONS = {"last": ("--episodes", "20"), "best": ("--episodes", "20", "--best")}
+PUBLISHED = {  # training returns after a million steps, openai/baselines: TRPO, PPO2
+    "Swimmer-v5": (95, 111),
+    "HalfCheetah-v5": (1290, 1669),
+    "Hopper-v5": (1913, 2316),
+    "Walker2d-v5": (2343, 3425),
+}
+EXPERIMENTS = {
+    f"{task}-{kind}": Experiment(f"{task}, {kind}", task, range(3), 1e6, arguments)
+    for kind, arguments in KINDS.items()
+    for task in TASKS
+}
+
+
+def table(runs: Path) -> str:
+    lines = [
+        "| task | settings | last, each seed | median | best, each seed | median | TRPO, PPO | minutes |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for task in TASKS:
+        for kind in KINDS:
+            experiment, folder = EXPERIMENTS[f"{task}-{kind}"], runs / f"{task}-{kind}"
+            found = [summaries_of(experiment, folder, *arguments) for arguments in EVALUATIONS.values()]
+            if not found[0]:
+                continue
+            cells = []
+            for summaries in found:
+                returns = [s["return"] for s in summaries.values()]
+                cells += [", ".join(f"{r:.0f}" for r in returns), f"{np.median(returns):.0f}"]
+            minutes = np.mean([s["seconds"] for s in found[0].values()]) / 60
+            published = "{}, {}".format(*PUBLISHED[task])
+            lines.append(f"| {task} | {kind} | {' | '.join(cells)} | {published} | {minutes:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(runs: Path, picture: Path) -> None:
+    """Returns of the main trajectories against timesteps, every seed."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    for axes, task in zip(figure.subplots(2, 2).flat, TASKS):
+        for colour, kind in enumerate(KINDS):
+            for number, folder in enumerate(sorted((runs / f"{task}-{kind}").glob("*"))):
+                progress = read_progress(folder)
+                label = f"TDPO, {kind}" if number == 0 else None
+                steps = progress["total_timesteps"] / 1e6
+                axes.plot(steps, progress["return_mean"], color=f"C{colour}", lw=0.7, label=label)
+        for name, level, style in zip(("TRPO", "PPO"), PUBLISHED[task], (":", "--")):
+            axes.axhline(level, color="0.4", lw=0.8, ls=style, label=f"{name}, published at 1 million")
+        axes.set(title=task, xlabel="timesteps (million), branches included", ylabel="return")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="small")
+    figure.savefig(picture, dpi=110)
+
+
+def report(runs: Path, out: Path) -> None:
+    (out / "gym-table.md").write_text(table(runs))
+    draw(runs, out / "gym-curves.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, EXPERIMENTS, "runs/gym", report))
