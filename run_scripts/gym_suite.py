@@ -21,8 +21,9 @@ PUBLISHED = {  # training returns after a million steps, openai/baselines: TRPO,
     "Hopper-v5": (1913, 2316),
     "Walker2d-v5": (2343, 3425),
 }
+NUM_TIMESTEPS = {"Swimmer-v5": 1e6, "HalfCheetah-v5": 1e6, "Hopper-v5": 5e5, "Walker2d-v5": 5e5}
 EXPERIMENTS = {
-    f"{task}-{kind}": Experiment(f"{task}, {kind}", task, range(3), 1e6, arguments)
+    f"{task}-{kind}": Experiment(f"{task}, {kind}", task, range(3), NUM_TIMESTEPS[task], arguments)
     for kind, arguments in KINDS.items()
     for task in TASKS
 }
