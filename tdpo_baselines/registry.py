@@ -8,7 +8,7 @@ from typing import Any
 
 from .config import nearest, parse_like, read_json
 
-ALGORITHMS = {"tdpo": "tdpo_baselines.algos.tdpo"}
+ALGORITHMS = {name: f"tdpo_baselines.algos.{name}" for name in ("tdpo", "trpo")}
 
 ENVIRONMENTS = {
     "pendulum-nlr": ("envs:tdpo/PendulumNLR-v0", {"variant": 1}),

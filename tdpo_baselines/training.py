@@ -200,7 +200,8 @@ class Training:
         self._csv.write(row)
         if self._events is not None:
             write_events(self._events, row)
-        if stats["gradient_norm"] == 0 and not stats.get("has_dropped") and not self._has_warned:
+        is_stuck = stats["gradient_norm"] == 0 and not stats.get("has_dropped") and progress.iteration > 1
+        if is_stuck and not self._has_warned:
             self._has_warned = True
             self._console.say("warning: the gradient is exactly zero; are all actions at their limits?")
         done, done_before = self._budget.fraction_done(progress), self._budget.fraction_done(before)

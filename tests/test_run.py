@@ -126,16 +126,17 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
 
 
 KINDS = {
-    "leg-stochastic": ("--env", "leg-stochastic", "--set", "max_branch_steps=50"),
+    "leg-stochastic": ("--env", "leg-stochastic", "--set", "max_branch_steps=50", "line_search_replicates=3"),
     "leg-100hz": ("--env", "leg-100hz", "--set", "max_branch_steps=5"),
-    "advanced": ("--env", "Hopper-v5", "--set", "variant=advanced", "use_observation_normalisation=true"),
+    "advanced": ("--env", "Hopper-v5", "--set", "use_observation_normalisation=true", "line_search_replicates=3"),
     "replayed": ("--env", "Pendulum-v1", "--set", "env.max_episode_steps=30", "env.delay_steps=2"),
+    "trpo": ("--alg", "trpo", "--env", "Hopper-v5", "--set", "steps_per_trajectory=70", "value_minibatch=100"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_run_is_the_same_begun_on_five_ranks_and_resumed_on_two(program, tmp_path, kind):
-    small = ("num_trajectories=5", "hidden_sizes=8,8", "line_search_replicates=3", "--num_iterations")
+    small = ("num_trajectories=5", "hidden_sizes=8,8", "--num_iterations")
     arguments = (*KINDS[kind], *small)
     for process in (
         program("run", *arguments, "4", "--log_dir", str(tmp_path / "alone")),

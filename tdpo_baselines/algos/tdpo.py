@@ -239,7 +239,7 @@ def surrogate_hessian(vines: Vines, theta: np.ndarray, alive: float, blocks: Blo
     The expectation is over the states that were visited: `alive` is the share of the visitation before
     the trajectories ended.
     """
-    row_weights = np.broadcast_to(2 * vines.weights[:, :, None] / alive / blocks.num_rows, vines.observations.shape[:3])
+    row_weights = np.broadcast_to(2 * vines.weights[:, :, None, None] / alive / blocks.num_rows, vines.deltas.shape)
     derivatives = blocks.derivatives
     rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(row_weights))
     share, theta = derivatives.tensors(blocks.share, theta)

@@ -58,14 +58,14 @@ class GymEnvironment:
         self._observation = np.asarray(observation, dtype=np.float64).ravel()
         return self._observation
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool]:
-        """Limits `action` in place; returns observation, reward, and whether the environment has ended."""
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        """Limits `action` in place; returns observation, reward, and whether it was terminated or truncated."""
         np.clip(action, self._low, self._high, out=action)
         self._actions[self._num_steps] = action
         observation, reward, terminated, truncated, _ = self._env.step(action)
         self._num_steps += 1
         self._observation = np.asarray(observation, dtype=np.float64).ravel()
-        return self._observation, float(reward), terminated or truncated
+        return self._observation, float(reward), bool(terminated), bool(truncated)
 
     def save(self) -> np.ndarray:
         head = [np.array([self._num_steps]), self._observation]
@@ -129,9 +129,9 @@ class GymEnvironment:
         """Observations, rewards and endings of the actions, flat."""
         played: list = []
         for action in actions:
-            observation, reward, has_ended = self.step(action.copy())
-            played += [*observation, reward, float(has_ended)]
-            if has_ended:
+            observation, reward, is_terminal, is_truncated = self.step(action.copy())
+            played += [*observation, reward, float(is_terminal), float(is_truncated)]
+            if is_terminal or is_truncated:
                 break
         return np.array(played)
 
@@ -153,6 +153,7 @@ class GymRoller:
         self.environment = environment
         self.horizon = environment.horizon
         self.start_size = environment.start_size
+        self.state_size = environment.state_size
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
@@ -186,6 +187,10 @@ class GymRoller:
             self._roll_out(b, theta, states[b], num_steps[b], offsets, num_offsets, save_steps[b], num_recorded, out)
         return out
 
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """What the policy sees in that state. [O]"""
+        return state[1 : 1 + self.environment.observation_size]
+
     def _roll_out(self, b, theta, state, num_steps, offsets, num_offsets, save_steps, num_recorded, out):
         environment, total, discount, save = self.environment, 0.0, 1.0, 0
         out.replayed_steps[b] = environment.load(state)
@@ -199,13 +204,13 @@ class GymRoller:
                 action += offsets[b, k]
             if k < num_recorded:
                 out.observations[b, k] = observation
-            observation, reward, has_ended = environment.step(action)
+            observation, reward, is_terminal, is_truncated = environment.step(action)
             if k < num_recorded:
                 out.actions[b, k], out.rewards[b, k] = action, reward
             total += discount * reward
             discount *= self._gamma
-            out.returns[b], out.lengths[b] = total, k + 1
-            if has_ended:
+            out.returns[b], out.lengths[b], out.is_terminal[b] = total, k + 1, is_terminal
+            if is_terminal or is_truncated:
                 break
         out.final_states[b] = environment.save()
 

@@ -69,6 +69,22 @@ def act_once(act, sizes: tuple[int, ...], theta: np.ndarray, observation: np.nda
     return activations[start : start + sizes[-1]].copy()
 
 
+class Forward:
+    """The network for many observations at once: forward(theta, observations [..., O]) -> outputs [..., A]."""
+
+    def __init__(self, sizes: tuple[int, ...]):
+        self._sizes = sizes
+        self._compiled = compile_template(
+            _forward, act=compile_act(sizes), ACTIVATIONS=num_activations(sizes), OUTPUTS=num_activations(sizes[:-1])
+        )
+
+    def __call__(self, theta: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(observations).reshape(-1, self._sizes[0])
+        outputs = np.empty((len(rows), self._sizes[-1]))
+        self._compiled(theta, rows, outputs)
+        return outputs.reshape(*observations.shape[:-1], self._sizes[-1])
+
+
 @intrinsic
 def fma(typing_context, a, b, c):
     """a * b + c, rounded once."""
@@ -114,6 +130,20 @@ def tanh_of(x):
 
 # Templates: names in capitals, `layer`, `tanh` and `rest` are bound when they are compiled.
 # ruff: noqa: F821
+
+
+def _forward(theta, rows, outputs):
+    """Two rows at a time; the last may be alone."""
+    theta, activations = theta.copy(), np.zeros(ACTIVATIONS)
+    num_rows, num_inputs, num_outputs = rows.shape[0], rows.shape[1], outputs.shape[1]
+    for first in range(0, num_rows, 2):
+        for lane in range(min(2, num_rows - first)):
+            for i in range(num_inputs):
+                activations[lane * num_inputs + i] = rows[first + lane, i]
+        act(theta, activations)
+        for lane in range(min(2, num_rows - first)):
+            for i in range(num_outputs):
+                outputs[first + lane, i] = activations[OUTPUTS + lane * num_outputs + i]
 
 
 def _in_sequence(theta, activations):

@@ -6,7 +6,7 @@ function of that block alone, computed by the same machine code whatever a rank'
 
     theta          [P]         parameters
     observations   [B, R, O]   rows in blocks
-    weights        [B, R]      of each row in an expectation
+    weights        [B, R, A]   of each row's outputs in an expectation
 """
 
 import tensorflow as tf
@@ -51,13 +51,13 @@ def weighted_gradient(function, theta: tf.Tensor, cotangents: tf.Tensor) -> tf.T
 
 
 def gauss_newton_product(function, theta: tf.Tensor, vector: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """sum_r weights_r J_r^T J_r vector for function(theta) [R, ...]: forward (J v), then reverse (J^T)."""
+    """sum_r J_r^T diag(weights_r) J_r vector for function(theta) [R, ..., A]: forward (J v), then reverse (J^T)."""
     with tf.GradientTape() as tape:
         tape.watch(theta)
         with tf.autodiff.ForwardAccumulator(theta, vector) as forward:
             output = function(theta)
         image = forward.jvp(output)
-    weights = tf.reshape(weights, [-1] + [1] * (len(output.shape) - 1))
+    weights = tf.reshape(weights, [weights.shape[0]] + [1] * (len(output.shape) - 2) + [weights.shape[1]])
     return tape.gradient(output, theta, output_gradients=weights * image)
 
 
@@ -70,7 +70,7 @@ class PolicyDerivatives:
         theta = tf.TensorSpec([num_parameters], tf.float64)
         observations = tf.TensorSpec([num_blocks, rows_per_block, sizes[0]], tf.float64)
         cotangents = tf.TensorSpec([num_blocks, rows_per_block, sizes[-1]], tf.float64)
-        weights = tf.TensorSpec([num_blocks, rows_per_block], tf.float64)
+        weights = cotangents
         share = tf.TensorSpec([2], tf.int32)
 
         def blockwise(block_sum, *signature):
@@ -97,7 +97,7 @@ class PolicyDerivatives:
         self.gradient = blockwise(gradient, theta, observations, cotangents)
         """(share, theta, observations, cotangents): sum_r J_r^T cotangents_r"""
         self.wasserstein_product = blockwise(wasserstein, theta, theta, observations, weights)
-        """(share, theta, vector, observations, weights): sum_r weights_r J_r^T J_r vector"""
+        """(share, theta, vector, observations, weights): sum_r J_r^T diag(weights_r) J_r vector"""
         self.sensitivity_product = blockwise(sensitivity, theta, theta, observations, weights)
         """The same for the Jacobian of the action with respect to the observation."""
 

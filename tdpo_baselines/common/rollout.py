@@ -26,6 +26,7 @@ class Rollouts:
     saved_states: np.ndarray  # [B, K, S] before the steps asked for
     final_states: np.ndarray  # [B, S]
     replayed_steps: np.ndarray  # [B] simulated only to reach the first state
+    is_terminal: np.ndarray  # [B] whether the environment itself ended it, not a limit of steps
 
     @classmethod
     def empty(cls, batch: int, num_recorded: int, sizes: tuple[int, ...], state_size: int, num_saved: int):
@@ -39,6 +40,7 @@ class Rollouts:
             saved_states=np.zeros((batch, num_saved, state_size)),
             final_states=np.zeros((batch, state_size)),
             replayed_steps=np.zeros(batch, dtype=np.int64),
+            is_terminal=np.zeros(batch, dtype=np.bool_),
         )
 
 
@@ -48,7 +50,7 @@ def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out)
     Each lane of the policy takes the next rollout when its last one has ended. This is a template:
     `observe`, `step`, `act` and the sizes in capitals are bound when it is compiled.
     """
-    observations, actions, rewards, returns, lengths, saved_states = out
+    observations, actions, rewards, returns, lengths, saved_states, is_terminal = out
     batch, num_recorded, num_offsets = states.shape[0], observations.shape[1], offsets.shape[1]
     theta, activations = theta.copy(), np.zeros(ACTIVATIONS)  # numba aligns its own arrays for vector loads
     rollout = np.full(LANES, -1)  # index b of each lane's rollout, -1 if it has none
@@ -90,7 +92,7 @@ def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out)
                 rewards[b, k] = reward
             t[lane] = k + 1
             if terminated or k + 1 == num_steps[b]:
-                returns[b], lengths[b] = total[lane], k + 1
+                returns[b], lengths[b], is_terminal[b] = total[lane], k + 1, terminated
                 rollout[lane] = -1
                 num_active -= 1
 
@@ -108,6 +110,7 @@ class KernelRoller:
         self.kernel = kernel
         self.horizon = kernel.horizon
         self.start_size = kernel.start_size
+        self.state_size = kernel.state_size
         self.layer_sizes = (kernel.observation_size, *hidden_sizes, kernel.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
@@ -144,9 +147,16 @@ class KernelRoller:
         num_recorded = self.horizon if num_recorded is None else num_recorded
         out = Rollouts.empty(batch, num_recorded, self.layer_sizes, kernel.state_size, save_steps.shape[1])
         out.final_states[:] = states
-        per_step = (out.observations, out.actions, out.rewards, out.returns, out.lengths, out.saved_states)
-        self._compiled(kernel.params, theta, out.final_states, num_steps, offsets, self._gamma, save_steps, per_step)
+        names = ("observations", "actions", "rewards", "returns", "lengths", "saved_states", "is_terminal")
+        filled = tuple(getattr(out, name) for name in names)
+        self._compiled(kernel.params, theta, out.final_states, num_steps, offsets, self._gamma, save_steps, filled)
         return out
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """What the policy sees in that state. [O]"""
+        observation = np.empty(self.layer_sizes[0])
+        self.kernel.observe(self.kernel.params, state, observation)
+        return observation
 
 
 def compile_rollouts(kernel, layer_sizes: tuple[int, ...]):

@@ -7,11 +7,12 @@ resumed run needs no generator state.
 
 import numpy as np
 
-PURPOSES = ("weights", "plan", "evaluation", "line_search")
+PURPOSES = ("weights", "plan", "evaluation", "line_search", "actions", "starts", "minibatches", "value_weights")
 
 
-def generator(seed: int, purpose: str, iteration: int = 0) -> np.random.Generator:
-    return np.random.default_rng([seed, PURPOSES.index(purpose), iteration])
+def generator(seed: int, purpose: str, iteration: int = 0, *items: int) -> np.random.Generator:
+    """`items` tell streams of one iteration apart: a trajectory, an episode of it."""
+    return np.random.default_rng([seed, PURPOSES.index(purpose), iteration, *items])
 
 
 def stratified(rng: np.random.Generator, num: int, dimensions: int) -> np.ndarray:

@@ -18,7 +18,7 @@ def problem():
         "theta": rng.standard_normal(num_parameters),
         "vector": rng.standard_normal(num_parameters),
         "observations": rng.standard_normal((NUM_BLOCKS, ROWS, SIZES[0])),
-        "weights": rng.random((NUM_BLOCKS, ROWS)),
+        "weights": rng.random((NUM_BLOCKS, ROWS, SIZES[-1])),
         "cotangents": rng.standard_normal((NUM_BLOCKS, ROWS, SIZES[-1])),
     }
 
@@ -47,8 +47,8 @@ def test_vector_product_equals_the_dense_hessian(name, problem, derivatives):
     product = getattr(derivatives, f"{name}_product")
     rows = problem["observations"].reshape(-1, SIZES[0])
     dense = jacobian(lambda theta: function(theta, rows, SIZES), problem["theta"])  # [R, ..., P]
-    dense = dense.reshape(len(rows), -1, dense.shape[-1])
-    hessian = np.einsum("r,rap,raq->pq", problem["weights"].ravel(), dense, dense)
+    dense = dense.reshape(len(rows), -1, SIZES[-1], dense.shape[-1])  # [R, 1 or O, A, P]
+    hessian = np.einsum("ra,roap,roaq->pq", problem["weights"].reshape(len(rows), -1), dense, dense)
     sums = product(all_blocks(), problem["theta"], problem["vector"], problem["observations"], problem["weights"])
     expected = hessian @ problem["vector"]
     assert np.linalg.norm(sums.sum(axis=0) - expected) <= 1e-10 * np.linalg.norm(expected)

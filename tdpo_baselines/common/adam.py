@@ -1,0 +1,27 @@
+"""Adam (Kingma and Ba 2015) on a flat vector, with its state in the open for checkpoints."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+BETA1, BETA2 = 0.9, 0.999
+
+
+class Adam(NamedTuple):
+    """Moments of the gradient, and how many they were taken of."""
+
+    mean: np.ndarray  # [P]
+    square: np.ndarray  # [P]
+    count: Any = 0.0
+
+    @classmethod
+    def of_size(cls, size: int) -> "Adam":
+        return cls(np.zeros(size), np.zeros(size))
+
+    def step(self, gradient: np.ndarray, *, learning_rate: float, epsilon: float = 1e-8) -> tuple["Adam", np.ndarray]:
+        """The moments after a gradient, and the change of the parameters that goes up it."""
+        count = self.count + 1
+        mean = BETA1 * self.mean + (1 - BETA1) * gradient
+        square = BETA2 * self.square + (1 - BETA2) * gradient**2
+        change = learning_rate * mean / (1 - BETA1**count) / (np.sqrt(square / (1 - BETA2**count)) + epsilon)
+        return Adam(mean, square, count), change
