@@ -14,6 +14,7 @@ from tdpo_baselines.plot import read_progress
 
 TASKS = ("Swimmer-v5", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
 KINDS = {"tuned": (), "untuned": ("--preset", "none")}
+NUM_SEEDS = {"tuned": 3, "untuned": 2}
 EVALUATIONS = {"last": ("--episodes", "20"), "best": ("--episodes", "20", "--best")}
 PUBLISHED = {  # training returns after a million steps, openai/baselines: TRPO, PPO2
     "Swimmer-v5": (95, 111),
@@ -23,7 +24,7 @@ PUBLISHED = {  # training returns after a million steps, openai/baselines: TRPO,
 }
 NUM_TIMESTEPS = {"Swimmer-v5": 1e6, "HalfCheetah-v5": 1e6, "Hopper-v5": 5e5, "Walker2d-v5": 5e5}
 EXPERIMENTS = {
-    f"{task}-{kind}": Experiment(f"{task}, {kind}", task, range(3), NUM_TIMESTEPS[task], arguments)
+    f"{task}-{kind}": Experiment(f"{task}, {kind}", task, range(NUM_SEEDS[kind]), NUM_TIMESTEPS[task], arguments)
     for kind, arguments in KINDS.items()
     for task in TASKS
 }
