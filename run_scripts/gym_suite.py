@@ -58,9 +58,9 @@ def draw(runs: Path, picture: Path) -> None:
     figure = Figure(figsize=(10, 7), layout="constrained")
     for axes, task in zip(figure.subplots(2, 2).flat, TASKS):
         for colour, kind in enumerate(KINDS):
-            for number, folder in enumerate(sorted((runs / f"{task}-{kind}").glob("*"))):
-                progress = read_progress(folder)
-                label = f"TDPO, {kind}" if number == 0 else None
+            for seed in EXPERIMENTS[f"{task}-{kind}"].seeds:
+                progress = read_progress(runs / f"{task}-{kind}" / str(seed))
+                label = f"TDPO, {kind}" if seed == 0 else None
                 steps = progress["total_timesteps"] / 1e6
                 axes.plot(steps, progress["return_mean"], color=f"C{colour}", lw=0.7, label=label)
         for name, level, style in zip(("TRPO", "PPO"), PUBLISHED[task], (":", "--")):

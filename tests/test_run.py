@@ -125,23 +125,23 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
     assert process.returncode == 2 and "height must be a finite number" in process.stderr
 
 
-KINDS = {
-    "leg-stochastic": ("--env", "leg-stochastic", "--set", "max_branch_steps=50", "line_search_replicates=3"),
-    "leg-100hz": ("--env", "leg-100hz", "--set", "max_branch_steps=5"),
-    "advanced": ("--env", "Hopper-v5", "--set", "use_observation_normalisation=true", "line_search_replicates=3"),
-    "replayed": ("--env", "Pendulum-v1", "--set", "env.max_episode_steps=30", "env.delay_steps=2"),
-    "trpo": ("--alg", "trpo", "--env", "Hopper-v5", "--set", "steps_per_trajectory=70", "value_minibatch=100"),
+KINDS = {  # how many ranks begin, how many resume; every rank loads TensorFlow, so most are few
+    "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
+    "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
+    "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
+    "replayed": (3, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
+    "trpo": (3, 2, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch=100"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_run_is_the_same_begun_on_five_ranks_and_resumed_on_two(program, tmp_path, kind):
-    small = ("num_trajectories=5", "hidden_sizes=8,8", "--num_iterations")
-    arguments = (*KINDS[kind], *small)
+def test_every_kind_of_run_is_the_same_begun_on_several_ranks_and_resumed_on_fewer(program, tmp_path, kind):
+    begins, resumes, text = KINDS[kind]
+    arguments = (*text.split(), "num_trajectories=5", "hidden_sizes=8,8", "--num_iterations")
     for process in (
         program("run", *arguments, "4", "--log_dir", str(tmp_path / "alone")),
-        program("run", *arguments, "2", "--log_dir", str(tmp_path / "many"), ranks=5),
-        program("run", *arguments, "4", "--log_dir", str(tmp_path / "many"), "--resume", ranks=2),
+        program("run", *arguments, "2", "--log_dir", str(tmp_path / "many"), ranks=begins),
+        program("run", *arguments, "4", "--log_dir", str(tmp_path / "many"), "--resume", ranks=resumes),
     ):
         assert process.returncode == 0, process.stderr
     assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
@@ -151,7 +151,7 @@ def test_first_stage_ends_at_its_time_and_the_run_goes_on_the_same_after_a_stop(
     first = ("first_stage.timesteps=20000", "first_stage.env.start_scale=0.5", "first_stage.delta_max=0.01")
     arguments = (*SMALL, *first, "--log_dir")
     assert program("run", *arguments, str(tmp_path / "whole"), "--num_iterations", "7").returncode == 0
-    for iterations, ranks in (("2", 1), ("4", 2), ("7", 3)):
+    for iterations, ranks in (("2", 1), ("4", 2), ("7", 1)):
         run_on = ("--num_iterations", iterations, "--resume")
         process = program("run", *arguments, str(tmp_path / "parts"), *run_on, ranks=ranks)
         assert process.returncode == 0, process.stderr
