@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common import cg, mlp
+from ..common.adam import Adam
 from ..common.blocks import ROWS_PER_BLOCK, Blocks
 from ..common.checks import require_finite, require_memory
 from ..common.comm import Comm
@@ -322,13 +323,10 @@ class Explorer(NamedTuple):
         """After a step along d/dlog sigma E[A] = E[A (z^2 - 1)], z the perturbation over sigma."""
         z = directions / np.exp(self.log_std)  # [N, K, A]
         gradient = np.mean((vines.weights * vines.even_advantages)[..., None] * (z**2 - 1), axis=(0, 1))
-        count = self.log_std_updates + 1
-        mean = 0.9 * self.log_std_mean + 0.1 * gradient
-        square = 0.999 * self.log_std_square + 0.001 * gradient**2
-        step = mean / (1 - 0.9**count) / (np.sqrt(square / (1 - 0.999**count)) + 1e-8)
-        log_std = self.log_std + config.exploration_learning_rate * step
+        adam = Adam(self.log_std_mean, self.log_std_square, self.log_std_updates)
+        adam, change = adam.step(gradient, learning_rate=config.exploration_learning_rate)
         low, high = np.log(config.exploration_std) + np.log(EXPLORATION_RANGE)
-        return Explorer(np.clip(log_std, low, high), mean, square, count)
+        return Explorer(np.clip(self.log_std + change, low, high), *adam)
 
 
 LEAST_TRUST = 1 / 8
