@@ -86,7 +86,7 @@ def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *
         for number, folder in enumerate(sorted((runs / name).glob("*"))):
             progress = read_progress(folder)
             begin = RunFolder(folder).read_config().first_stage.get("timesteps", 0)
-            is_shown = progress["total_timesteps"] > begin
+            is_shown = np.append(0, progress["total_timesteps"][:-1]) >= begin
             progress = {name: values[is_shown] for name, values in progress.items()}
             every = max(1, len(progress[column]) // 1000)
             cost = -np.minimum(progress[column], -1e-3)
