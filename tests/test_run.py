@@ -127,10 +127,9 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
 
 KINDS = {  # how many ranks begin, how many resume; every rank loads TensorFlow, so most are few
     "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
-    "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
     "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
-    "replayed": (3, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
-    "trpo": (3, 2, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch=100"),
+    "replayed": (2, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
+    "trpo": (3, 1, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch=100"),
 }
 
 
@@ -147,23 +146,20 @@ def test_every_kind_of_run_is_the_same_begun_on_several_ranks_and_resumed_on_few
     assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
 
 
-def test_first_stage_ends_at_its_time_and_the_run_goes_on_the_same_after_a_stop(program, tmp_path, reference):
+def test_first_stage_ends_at_its_time_and_the_run_goes_on_the_same_when_stopped_there(program, tmp_path):
     first = ("first_stage.timesteps=20000", "first_stage.env.start_scale=0.5", "first_stage.delta_max=0.01")
-    arguments = (*SMALL, *first, "--log_dir")
-    assert program("run", *arguments, str(tmp_path / "whole"), "--num_iterations", "7").returncode == 0
-    for iterations, ranks in (("2", 1), ("4", 2), ("7", 1)):
-        run_on = ("--num_iterations", iterations, "--resume")
-        process = program("run", *arguments, str(tmp_path / "parts"), *run_on, ranks=ranks)
-        assert process.returncode == 0, process.stderr
-    assert deterministic_part(tmp_path / "parts") == deterministic_part(tmp_path / "whole")
-    header, *rows = (line.split(",") for line in deterministic_part(tmp_path / "whole").splitlines())
-    begins = [0] + [int(row[1]) for row in rows[:-1]]
+    arguments, whole, parts = (*SMALL, *first, "--log_dir"), tmp_path / "whole", tmp_path / "parts"
+    assert program("run", *arguments, str(whole), "--num_iterations", "7").returncode == 0
+    header, *rows = (line.split(",") for line in deterministic_part(whole).splitlines())
+    steps_before = [0] + [int(row[1]) for row in rows[:-1]]
     is_first = [float(row[header.index("delta_max")]) <= 0.01 for row in rows]
-    assert is_first == [steps < 20000 for steps in begins] and 0 < sum(is_first) < 7
-    boundary = program("run", *arguments, str(tmp_path / "short"), "--num_iterations", str(sum(is_first)))
+    assert is_first == [steps < 20000 for steps in steps_before] and 0 < sum(is_first) < 7
+    boundary = program("run", *arguments, str(parts), "--num_iterations", str(sum(is_first)), ranks=2)
     assert "first stage: 20000 timesteps with delta_max=0.01 env.start_scale=0.5" in boundary.stdout
     assert boundary.returncode == 0 and "inf" not in boundary.stdout
-    best = program("evaluate", str(tmp_path / "whole"), "--best", "--json")
+    assert program("run", *arguments, str(parts), "--num_iterations", "7", "--resume").returncode == 0
+    assert deterministic_part(parts) == deterministic_part(whole)
+    best = program("evaluate", str(parts), "--best", "--json")
     assert json.loads(best.stdout)["iteration"] >= sum(is_first)
 
 
@@ -215,7 +211,7 @@ def test_torn_newest_checkpoint_is_skipped_and_the_run_is_the_same(program, tmp_
     assert deterministic_part(folder) == deterministic_part(reference)
 
 
-@pytest.mark.parametrize("kind", ["KeyError", "OSError", "FloatingPointError", "ValueError"])
+@pytest.mark.parametrize("kind", ["OSError", "ValueError"])
 def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path, kind):
     code = (
         "import sys, tdpo_baselines.algos.tdpo as tdpo\n"
@@ -267,7 +263,7 @@ def test_tensorboard_events_are_written_or_the_remedy_is_named(program, tmp_path
 
 BAD = {
     ("--env", "pendulum-nrl"): "unknown environment 'pendulum-nrl', did you mean 'pendulum-nlr'",
-    ("--env", "pendulum-nlr", "--alg", "tpdo"): "unknown algorithm 'tpdo', did you mean 'tdpo'",
+    ("--env", "pendulum-nlr", "--alg", "tdop"): "unknown algorithm 'tdop', did you mean 'tdpo'",
     ("--env", "pendulum-nlr", "--sed", "1"): "unknown argument '--sed', did you mean '--seed'",
     ("--env", "pendulum-nlr", "--set", "gama=1"): "unknown option 'gama', did you mean 'gamma'",
     ("--env", "pendulum-nlr", "--set", "gamma"): "--set takes KEY=VALUE",
