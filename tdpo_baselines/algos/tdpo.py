@@ -33,7 +33,7 @@ import numpy as np
 from ..common import cg, mlp
 from ..common.adam import Adam
 from ..common.blocks import ROWS_PER_BLOCK, Blocks
-from ..common.checks import require_finite, require_memory
+from ..common.checks import require_finite, require_memory, require_trajectories
 from ..common.comm import Comm
 from ..common.devine import (
     Plan,
@@ -189,11 +189,7 @@ class Config(Settings):
 def check(config: Config, environment, num_ranks: int) -> None:
     """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
     N, D = config.num_trajectories, config.held_steps
-    if N < num_ranks:
-        raise ValueError(
-            f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
-            f"pass --num_trajectories {num_ranks} or run on {N} ranks"
-        )
+    require_trajectories(N, num_ranks)
     if D > environment.horizon:
         raise ValueError(f"held_steps must be at most the horizon ({environment.horizon}), got {D}")
     if config.max_branch_steps is not None and config.max_branch_steps < D:

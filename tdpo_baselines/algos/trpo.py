@@ -22,7 +22,7 @@ import numpy as np
 from ..common import cg, mlp
 from ..common.adam import Adam
 from ..common.blocks import Blocks
-from ..common.checks import require_finite, require_memory
+from ..common.checks import require_finite, require_memory, require_trajectories
 from ..common.comm import Comm
 from ..common.returns import generalised_advantages
 from ..common.running_stats import RunningStats, folded, unfolded
@@ -61,11 +61,7 @@ class Config(Settings):
 def check(config: Config, environment, num_ranks: int) -> None:
     """Refuse what cannot run: too few streams, too much memory."""
     N, L = config.num_trajectories, config.steps_per_trajectory
-    if N < num_ranks:
-        raise ValueError(
-            f"num_trajectories must be at least the number of ranks ({num_ranks}), got {N}; "
-            f"pass --num_trajectories {num_ranks} or run on {N} ranks"
-        )
+    require_trajectories(N, num_ranks)
     if config.value_minibatch > N * L:
         raise ValueError(f"value_minibatch must be at most num_trajectories x steps_per_trajectory ({N * L})")
     O, A = environment.observation_size, environment.action_size

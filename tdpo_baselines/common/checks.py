@@ -25,3 +25,12 @@ def require_memory(cause: str, num_bytes: float) -> None:
             f"{cause} need about {num_bytes / 1e9:.3g} GB per rank, "
             f"this machine has {total / 1e9:.3g} GB; make them smaller"
         )
+
+
+def require_trajectories(num_trajectories: int, num_ranks: int) -> None:
+    """Every rank needs one."""
+    if num_trajectories < num_ranks:
+        raise ValueError(
+            f"num_trajectories must be at least the number of ranks ({num_ranks}), got {num_trajectories}; "
+            f"pass --num_trajectories {num_ranks} or run on {num_trajectories} ranks"
+        )
