@@ -72,6 +72,7 @@ class Batch(NamedTuple):
     """The steps of this rank's streams, ready to learn from."""
 
     observations: np.ndarray  # [n, L, O] raw
+    means: np.ndarray  # [n, L, A] of the policy that acted
     offsets: np.ndarray  # [n, L, A]
     advantages: np.ndarray  # [n, L] standardised over all ranks
     targets: np.ndarray  # [n, L] of the value function
@@ -93,7 +94,7 @@ def standardised(advantages: np.ndarray, num_streams: int, comm: Comm) -> np.nda
 
 def surrogate_and_kl(batch: Batch, old: Policy, new: Policy, forward) -> np.ndarray:
     """Mean of advantage times ratio, and mean KL(old, new), per stream. [n, 2]"""
-    shift = forward(new.theta, batch.observations) - forward(old.theta, batch.observations)  # [n, L, A]
+    shift = forward(new.theta, batch.observations) - batch.means  # [n, L, A]
     old_std, new_std = np.exp(old.log_std), np.exp(new.log_std)
     old_z, new_z = batch.offsets / old_std, (batch.offsets - shift) / new_std
     log_ratio = np.sum((old_z**2 - new_z**2) / 2 + old.log_std - new.log_std, axis=2)
@@ -176,7 +177,8 @@ class Learner:
         )
         advantages = generalised_advantages(segments, values, next_values, gamma=config.gamma, lam=config.lam)
         scaled = standardised(advantages, config.num_trajectories, self._comm)
-        return Batch(segments.observations, segments.offsets, scaled, advantages + values)
+        means = self._forward(self.theta, segments.observations)
+        return Batch(segments.observations, means, segments.offsets, scaled, advantages + values)
 
     def _improve_policy(self, batch: Batch) -> "Step":
         """A step along F^-1 g to the boundary of the trust region, shortened until it keeps what it promised."""
