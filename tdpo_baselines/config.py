@@ -43,6 +43,12 @@ class Settings:
     def to_values(self) -> dict:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
+    def network_style(self, environment):
+        """How the policy's network is built for that environment; an algorithm may have its own way."""
+        from .common.mlp import PLAIN
+
+        return PLAIN
+
     @classmethod
     def describe(cls, defaults: "Settings") -> str:
         """One entry per option: name, value, meaning, range."""

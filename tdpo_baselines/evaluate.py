@@ -63,7 +63,7 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: di
     environment = registry.make_environment(
         config.environment, registry.resolve_options(config.environment, config.env_options)
     )
-    roller = registry.make_roller(environment, options.hidden_sizes, options.gamma)
+    roller = registry.make_roller(environment, options)
     if trained.theta.shape != (roller.num_parameters,):
         raise ValueError(
             f"the checkpoint has {trained.theta.size} parameters, its config asks for {roller.num_parameters}"

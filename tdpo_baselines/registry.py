@@ -8,7 +8,7 @@ from typing import Any
 
 from .config import nearest, parse_like, read_json
 
-ALGORITHMS = {name: f"tdpo_baselines.algos.{name}" for name in ("tdpo", "trpo")}
+ALGORITHMS = {name: f"tdpo_baselines.algos.{name}" for name in ("tdpo", "trpo", "ppo1", "ddpg", "td3")}
 
 ENVIRONMENTS = {
     "pendulum-nlr": ("envs:tdpo/PendulumNLR-v0", {"variant": 1}),
@@ -84,13 +84,13 @@ def _without_delay(env_id: str, options: dict) -> dict:
     return options if is_ours else {name: value for name, value in options.items() if name != "delay_steps"}
 
 
-def make_roller(environment, hidden_sizes: tuple[int, ...], gamma: float):
-    """What rolls that environment out, policy included."""
+def make_roller(environment, options):
+    """What rolls that environment out, with the policy of an algorithm's options."""
     from .common.gym_roller import GymEnvironment, GymRoller
     from .common.rollout import KernelRoller
 
     roller = GymRoller if isinstance(environment, GymEnvironment) else KernelRoller
-    return roller(environment, hidden_sizes, gamma)
+    return roller(environment, options.hidden_sizes, options.gamma, options.network_style(environment))
 
 
 def resolve_options(name: str, options: dict) -> dict:

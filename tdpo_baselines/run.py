@@ -306,13 +306,13 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
     )
     if config.first_stage:
         console.say(first_stage_text(config.first_stage, make_budget(arguments).num_timesteps))
-    if hasattr(environment, "how_branches_start"):
+    if hasattr(options, "num_branches") and hasattr(environment, "how_branches_start"):
         console.say(f"branches start {environment.how_branches_start}")
     from .training import Training
 
     def make_learner(stage: Stage):
         options, environment = stage
-        roller = comm.root_first(lambda: registry.make_roller(environment, options.hidden_sizes, options.gamma))
+        roller = comm.root_first(lambda: registry.make_roller(environment, options))
         return algorithm.Learner(options, roller, comm, config.seed)
 
     training = Training(

@@ -92,7 +92,8 @@ class Training:
 
     def prepare(self, *, is_resumed: bool) -> None:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
-        state = self._comm.on_root(self._load) if is_resumed else None
+        names = [*self._progress.state(), *self._learner.state()]
+        state = self._comm.on_root(partial(self._load, names)) if is_resumed else None
         if state is not None:
             self._progress.load_state(state)
             if self._config.first_stage and not self._is_in_first_stage():
@@ -105,17 +106,17 @@ class Training:
     def _is_in_first_stage(self) -> bool:
         return self._progress.total_timesteps < self._config.first_stage.get("timesteps", 0)
 
-    def _load(self) -> dict | None:
+    def _load(self, names: list[str]) -> dict | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
         if state is None:
             return None
         differences = RunConfig.from_checkpoint(state).differences(self._config)
         if differences:
             raise ValueError(f"the checkpoint in {self._folder.path} is of another run ({'; '.join(differences)})")
-        mine = {**self._progress.state(), **self._learner.state()}
-        for name, value in mine.items():
-            if name not in state or np.shape(state[name]) != np.shape(value):
-                raise ValueError(f"the checkpoint in {self._folder.path} has no {name} of shape {np.shape(value)}")
+        missing = [name for name in names if name not in state]
+        if missing or np.shape(state["theta"]) != np.shape(self._learner.theta):
+            what = missing[0] if missing else f"theta of shape {np.shape(self._learner.theta)}"
+            raise ValueError(f"the checkpoint in {self._folder.path} has no {what}")
         return state
 
     def open_tensorboard(self) -> None:
@@ -200,7 +201,7 @@ class Training:
         self._csv.write(row)
         if self._events is not None:
             write_events(self._events, row)
-        is_stuck = stats["gradient_norm"] == 0 and not stats.get("has_dropped") and progress.iteration > 1
+        is_stuck = stats.get("gradient_norm") == 0 and not stats.get("has_dropped") and progress.iteration > 1
         if is_stuck and not self._has_warned:
             self._has_warned = True
             self._console.say("warning: the gradient is exactly zero; are all actions at their limits?")
@@ -212,9 +213,10 @@ class Training:
 
     def _save(self) -> None:
         """Checkpoint of the complete state by rank 0, and of the best parameters if they are new."""
-        self._comm.on_root(self._write_checkpoints)
+        learned = self._learner.state()  # by all ranks: some of it may have to be gathered
+        self._comm.on_root(partial(self._write_checkpoints, learned))
 
-    def _write_checkpoints(self) -> None:
+    def _write_checkpoints(self, learned: dict) -> None:
         progress, config = self._progress, self._config.to_json()
         if progress.best_theta is None:
             shutil.rmtree(self._folder.best, ignore_errors=True)  # of the first stage
@@ -223,7 +225,7 @@ class Training:
             checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)
             self._best_saved = progress.best_iteration
         if progress.iteration != self._saved:
-            state = {**progress.state(), **self._learner.state(), "config": config}
+            state = {**progress.state(), **learned, "config": config}
             checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
             self._saved = progress.iteration
 

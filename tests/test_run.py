@@ -125,12 +125,16 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
     assert process.returncode == 2 and "height must be a finite number" in process.stderr
 
 
+OFF_POLICY = "steps_per_round=20 updates_per_round=6 rounds_per_iteration=3 random_timesteps=300 batch_size=40"
 KINDS = {  # how many ranks begin, how many resume; every rank loads TensorFlow, so most are few
     "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
     "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
     "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
     "replayed": (2, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
-    "trpo": (3, 1, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch=100"),
+    "trpo": (3, 1, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch_size=100"),
+    "ppo1": (2, 3, "--alg ppo1 --env Hopper-v5 --set steps_per_trajectory=110 minibatch_size=300 num_epochs=2"),
+    "td3": (3, 1, f"--alg td3 --env pendulum-nlr --set {OFF_POLICY} buffer_size=500 noise=pink"),
+    "ddpg": (1, 2, f"--alg ddpg --env Pendulum-v1 --set {OFF_POLICY} parameter_noise_std=0.2 critic_l2=0.01"),
 }
 
 

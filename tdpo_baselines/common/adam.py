@@ -8,20 +8,28 @@ BETA1, BETA2 = 0.9, 0.999
 
 
 class Adam(NamedTuple):
-    """Moments of the gradient, and how many they were taken of."""
+    """Moments of the gradient, and how many they were taken of: arrays, or tensors inside a graph."""
 
-    mean: np.ndarray  # [P]
-    square: np.ndarray  # [P]
+    mean: Any  # [P]
+    square: Any  # [P]
     count: Any = 0.0
 
     @classmethod
     def of_size(cls, size: int) -> "Adam":
         return cls(np.zeros(size), np.zeros(size))
 
-    def step(self, gradient: np.ndarray, *, learning_rate: float, epsilon: float = 1e-8) -> tuple["Adam", np.ndarray]:
+    def step(self, gradient, *, learning_rate, epsilon: float = 1e-8) -> tuple["Adam", Any]:
         """The moments after a gradient, and the change of the parameters that goes up it."""
         count = self.count + 1
         mean = BETA1 * self.mean + (1 - BETA1) * gradient
         square = BETA2 * self.square + (1 - BETA2) * gradient**2
-        change = learning_rate * mean / (1 - BETA1**count) / (np.sqrt(square / (1 - BETA2**count)) + epsilon)
+        change = learning_rate * mean / (1 - BETA1**count) / ((square / (1 - BETA2**count)) ** 0.5 + epsilon)
         return Adam(mean, square, count), change
+
+    def state(self, prefix: str = "adam") -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {f"{prefix}_{name}": np.asarray(value) for name, value in self._asdict().items()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray], prefix: str = "adam") -> "Adam":
+        return cls(**{name: state[f"{prefix}_{name}"] for name in cls._fields})

@@ -30,12 +30,13 @@ class GymEnvironment:
     def __init__(self, env: Any):
         self._env = env
         self.horizon = _horizon(env)
-        self._low, self._high = _action_limits(env)
-        self.action_size = len(self._low)
+        self.action_low, self.action_high = _action_limits(env)
+        self.action_size = len(self.action_low)
         self.observation_size = _observation_size(env)
         self._seed, self._num_steps, self._observation = 0, 0, np.zeros(self.observation_size)
         self._actions = np.zeros((self.horizon, self.action_size))
         self._mujoco_size = 0
+        self._saved: np.ndarray | None = None  # the present state, if it was saved or loaded and no step was made since
         self.is_restored = self._can_restore()
         if not self.is_restored and not self._is_reproducible():
             raise ValueError(
@@ -54,27 +55,34 @@ class GymEnvironment:
 
     def reset(self, seed: int) -> np.ndarray:
         observation, _ = self._env.reset(seed=seed)
+        self._saved = None
         self._seed, self._num_steps = seed, 0
         self._observation = np.asarray(observation, dtype=np.float64).ravel()
         return self._observation
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
         """Limits `action` in place; returns observation, reward, and whether it was terminated or truncated."""
-        np.clip(action, self._low, self._high, out=action)
+        np.clip(action, self.action_low, self.action_high, out=action)
         self._actions[self._num_steps] = action
         observation, reward, terminated, truncated, _ = self._env.step(action)
         self._num_steps += 1
+        self._saved = None
         self._observation = np.asarray(observation, dtype=np.float64).ravel()
         return self._observation, float(reward), bool(terminated), bool(truncated)
 
     def save(self) -> np.ndarray:
-        head = [np.array([self._num_steps]), self._observation]
+        parts = [np.array([self._num_steps]), self._observation]
         if self.is_restored:
-            return np.concatenate([*head, self._mujoco_state(), _generator_pieces(self._env)])
-        return np.concatenate([*head, np.array([self._seed]), self._actions.ravel()])
+            parts += [self._mujoco_state(), _generator_pieces(self._env)]
+        else:
+            parts += [np.array([self._seed]), self._actions.ravel()]
+        self._saved = np.concatenate(parts)
+        return self._saved.copy()
 
     def load(self, state: np.ndarray) -> int:
         """Be in that state again. Returns the number of steps that were replayed for it."""
+        if self._saved is not None and np.array_equal(state, self._saved):
+            return 0 if self.is_restored else int(state[0])  # the count must not depend on what was done before
         num_steps, rest = int(state[0]), state[1 + self.observation_size :]
         if not self.is_restored:
             self.reset(int(rest[0]))
@@ -122,7 +130,7 @@ class GymEnvironment:
         return np.array_equal(played[0], played[2])
 
     def _test_actions(self, num: int = 60) -> np.ndarray:
-        low, high = np.maximum(self._low, -1.0), np.minimum(self._high, 1.0)
+        low, high = np.maximum(self.action_low, -1.0), np.minimum(self.action_high, 1.0)
         return np.random.default_rng(0).uniform(low, high, (min(num, self.horizon), self.action_size))
 
     def _play(self, actions: np.ndarray) -> np.ndarray:
@@ -149,15 +157,18 @@ class GymEnvironment:
 class GymRoller:
     """Rolls out a `GymEnvironment` with an MLP policy, compiled; one Python call a step for the rest."""
 
-    def __init__(self, environment: GymEnvironment, hidden_sizes: tuple[int, ...], gamma: float):
+    def __init__(
+        self, environment: GymEnvironment, hidden_sizes: tuple[int, ...], gamma: float, style: mlp.Style = mlp.PLAIN
+    ):
         self.environment = environment
         self.horizon = environment.horizon
         self.start_size = environment.start_size
         self.state_size = environment.state_size
+        self.style = style
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
-        self._act = mlp.compile_act(self.layer_sizes)
+        self._act = mlp.compile_act(self.layer_sizes, style)
 
     def start_states(self, starts: np.ndarray) -> np.ndarray:
         """States [B, S] after a reset with the seeds that points [B, 1] of the unit interval stand for."""

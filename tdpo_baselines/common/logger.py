@@ -54,6 +54,7 @@ class Console:
 
     SECONDS_BETWEEN_LINES = 3.0
     LINES_BETWEEN_HEADERS = 25
+    HOW_FAR = ("step_w", "kl", "num_updates")  # how an algorithm tells that it learns: the first that it has
 
     def __init__(self, is_quiet: bool):
         self._is_quiet = is_quiet
@@ -69,12 +70,13 @@ class Console:
         if now < self._next_line and not is_last:
             return
         self._next_line = now + self.SECONDS_BETWEEN_LINES
+        how_far = next(name for name in self.HOW_FAR if name in row)
         if self._num_lines % self.LINES_BETWEEN_HEADERS == 0:
-            self.say("iteration  timesteps     return     payoff   step_w  steps/s   done  time left")
+            self.say(f"iteration  timesteps     return     payoff {how_far:>11}  steps/s   done  time left")
         self._num_lines += 1
         self.say(
             f"{row['iteration']:9d} {row['total_timesteps'] / 1e6:9.2f}M {row['return_mean']:10.4g} "
-            f"{row['payoff']:10.4g} {row.get('step_w', 0):8.2g} {row['steps_per_second']:8.3g} "
+            f"{row['payoff']:10.4g} {row[how_far]:11.3g} {row['steps_per_second']:8.3g} "
             f"{fraction_done:6.1%}  {hours_minutes(seconds_left)}"
         )
 

@@ -1,14 +1,17 @@
 """The policy network as compiled code: what acts in rollouts, without TensorFlow.
 
 Parameters are one flat vector theta: for each layer its weights [in, out] row by row, then its
-biases [out]. Hidden layers are tanh, the output is linear. The network acts for LANES observations
-at once, because streaming the weights through the processor costs as much as the arithmetic; a lane's
-action does not depend on the other's. All arithmetic is IEEE double in a fixed order (explicit fused
-multiply-add, an own tanh), so an action is the same to the bit wherever it is computed.
+biases [out]. Hidden layers are tanh and the output is linear unless a `Style` says otherwise. The
+network acts for LANES observations at once, because streaming the weights through the processor costs
+as much as the arithmetic; a lane's action does not depend on the other's. All arithmetic is IEEE double
+in a fixed order (explicit fused multiply-add, an own tanh), so an action is the same to the bit wherever
+it is computed.
 
     activations = [observations | hidden layer 1 | ... | actions], each part [LANES, width] in a row,
                   starting at a multiple of 64 bytes
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -22,6 +25,18 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
 LN2_LOW = 1.9082149292705877e-10
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
+
+
+class Style(NamedTuple):
+    """What follows the layers."""
+
+    hidden: str = "tanh"  # or "relu"
+    is_squashed: bool = False  # outputs are a tanh
+    centre: tuple[float, ...] = ()  # outputs are centre + scale times that, or as they are if these are empty
+    scale: tuple[float, ...] = ()
+
+
+PLAIN = Style()
 
 
 def num_parameters(sizes: tuple[int, ...]) -> int:
@@ -38,21 +53,31 @@ def initial_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_
     return np.concatenate(parts)  # [P]
 
 
-def compile_act(sizes: tuple[int, ...]):
+def compile_act(sizes: tuple[int, ...], style: Style = PLAIN):
     """act(theta, activations) for these layer sizes: reads the observations, fills all the rest."""
     num_layers = len(sizes) - 1
     weights_at = [num_parameters(sizes[: k + 1]) for k in range(num_layers)]
     units_at = [num_activations(sizes[:k]) for k in range(num_layers + 1)]
-    act = None
+    act = _compile_output(style, FIRST=units_at[-1], M=sizes[-1])
     for k in reversed(range(num_layers)):
         n, m = sizes[k], sizes[k + 1]
         layer = compile_template(_affine, WEIGHTS=weights_at[k], IN=units_at[k], OUT=units_at[k + 1], N=n, M=m)
-        if act is None:
-            act = layer
+        if k == num_layers - 1:
+            act = layer if act is None else compile_template(_both, layer=layer, rest=act)
         else:
-            tanh = compile_template(_tanh, FIRST=units_at[k + 1], LAST=units_at[k + 1] + LANES * m)
-            act = compile_template(_in_sequence, layer=layer, tanh=tanh, rest=act)
+            template = {"tanh": _tanh, "relu": _relu}[style.hidden]
+            hidden = compile_template(template, FIRST=units_at[k + 1], LAST=units_at[k + 1] + LANES * m)
+            act = compile_template(_in_sequence, layer=layer, tanh=hidden, rest=act)
     return act
+
+
+def _compile_output(style: Style, **where):
+    """What is done to the outputs, or None for plain ones."""
+    if not style.is_squashed and not style.scale:
+        return None
+    num = where["M"]
+    centre, scale = style.centre or (0.0,) * num, style.scale or (1.0,) * num
+    return compile_template(_output, IS_SQUASHED=style.is_squashed, CENTRE=centre, SCALE=scale, **where)
 
 
 def num_activations(sizes: tuple[int, ...]) -> int:
@@ -72,10 +97,13 @@ def act_once(act, sizes: tuple[int, ...], theta: np.ndarray, observation: np.nda
 class Forward:
     """The network for many observations at once: forward(theta, observations [..., O]) -> outputs [..., A]."""
 
-    def __init__(self, sizes: tuple[int, ...]):
+    def __init__(self, sizes: tuple[int, ...], style: Style = PLAIN):
         self._sizes = sizes
         self._compiled = compile_template(
-            _forward, act=compile_act(sizes), ACTIVATIONS=num_activations(sizes), OUTPUTS=num_activations(sizes[:-1])
+            _forward,
+            act=compile_act(sizes, style),
+            ACTIVATIONS=num_activations(sizes),
+            OUTPUTS=num_activations(sizes[:-1]),
         )
 
     def __call__(self, theta: np.ndarray, observations: np.ndarray) -> np.ndarray:
@@ -150,6 +178,23 @@ def _in_sequence(theta, activations):
     layer(theta, activations)
     tanh(activations)
     rest(theta, activations)
+
+
+def _both(theta, activations):
+    layer(theta, activations)
+    rest(activations)
+
+
+def _output(activations):
+    for lane in range(LANES):
+        for j in range(M):
+            x = activations[FIRST + lane * M + j]
+            activations[FIRST + lane * M + j] = CENTRE[j] + SCALE[j] * (tanh_of(x) if IS_SQUASHED else x)
+
+
+def _relu(activations):
+    for j in range(FIRST, LAST):
+        activations[j] = max(activations[j], 0.0)
 
 
 def _tanh(activations):

@@ -14,13 +14,16 @@ import tensorflow as tf
 from . import mlp
 
 
-def actions(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...]) -> tf.Tensor:
+def actions(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...], style: mlp.Style = mlp.PLAIN):
     """Policy output [R, A] for observations [R, O]."""
     *hidden, (weights, biases) = _layers(theta, sizes)
+    activation = {"tanh": tf.tanh, "relu": tf.nn.relu}[style.hidden]
     x = observations
     for hidden_weights, hidden_biases in hidden:
-        x = tf.tanh(x @ hidden_weights + hidden_biases)
-    return x @ weights + biases
+        x = activation(x @ hidden_weights + hidden_biases)
+    x = x @ weights + biases
+    x = tf.tanh(x) if style.is_squashed else x
+    return tf.constant(style.centre, x.dtype) + tf.constant(style.scale, x.dtype) * x if style.scale else x
 
 
 def sensitivities(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...]) -> tf.Tensor:

@@ -106,16 +106,17 @@ def _start_states(params, starts, states):
 class KernelRoller:
     """Rolls out a kernel with an MLP policy of the given hidden layer sizes."""
 
-    def __init__(self, kernel, hidden_sizes: tuple[int, ...], gamma: float):
+    def __init__(self, kernel, hidden_sizes: tuple[int, ...], gamma: float, style: mlp.Style = mlp.PLAIN):
         self.kernel = kernel
         self.horizon = kernel.horizon
         self.start_size = kernel.start_size
         self.state_size = kernel.state_size
+        self.style = style
         self.layer_sizes = (kernel.observation_size, *hidden_sizes, kernel.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
         self._place = compile_template(_start_states, reset=kernel.reset)
-        self._compiled = compile_rollouts(kernel, self.layer_sizes)
+        self._compiled = compile_rollouts(kernel, self.layer_sizes, style)
         once = self.start_states(np.full((1, kernel.start_size), 0.5))
         self.rollouts(np.zeros(self.num_parameters), once, num_steps=np.array([1]))  # compiles now
 
@@ -159,13 +160,13 @@ class KernelRoller:
         return observation
 
 
-def compile_rollouts(kernel, layer_sizes: tuple[int, ...]):
+def compile_rollouts(kernel, layer_sizes: tuple[int, ...], style: mlp.Style):
     """The rollout loop with the kernel's physics and the policy network inside."""
     return compile_template(
         _rollouts,
         observe=kernel.observe,
         step=kernel.step,
-        act=mlp.compile_act(layer_sizes),
+        act=mlp.compile_act(layer_sizes, style),
         LANES=mlp.LANES,
         ACTIVATIONS=mlp.num_activations(layer_sizes),
         OBSERVATION=layer_sizes[0],

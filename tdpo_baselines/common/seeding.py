@@ -7,7 +7,17 @@ resumed run needs no generator state.
 
 import numpy as np
 
-PURPOSES = ("weights", "plan", "evaluation", "line_search", "actions", "starts", "minibatches", "value_weights")
+PURPOSES = (
+    "weights",
+    "plan",
+    "evaluation",
+    "line_search",
+    "actions",
+    "starts",
+    "minibatches",
+    "value_weights",
+    "noise",
+)
 
 
 def generator(seed: int, purpose: str, iteration: int = 0, *items: int) -> np.random.Generator:

@@ -20,13 +20,14 @@ class Segments(NamedTuple):
     observations: np.ndarray  # [n, L, O]
     next_observations: np.ndarray  # [n, L, O] after the step, of the same episode
     offsets: np.ndarray  # [n, L, A] noise that was added to the policy's action
+    actions: np.ndarray  # [n, L, A] as executed
     rewards: np.ndarray  # [n, L]
     is_last: np.ndarray  # [n, L] of its episode
     is_terminal: np.ndarray  # [n, L] the environment itself ended; else a limit of time did
 
 
 class Episodes(NamedTuple):
-    """Of all streams, per stream: where they are, and what the episodes that ended since the last update paid."""
+    """Of all streams, per stream: where they are, and what the episodes that ended since the last row paid."""
 
     stream_states: np.ndarray  # [N, S]
     stream_steps: np.ndarray  # [N] into the present episode, -1 before the first
@@ -35,7 +36,6 @@ class Episodes(NamedTuple):
     num_ended: np.ndarray  # [N]
     ended_returns: np.ndarray  # [N] summed
     ended_discounted: np.ndarray  # [N] summed
-    num_simulated: np.ndarray  # [N] steps since the last update, with those replayed to get where the stream was
 
 
 class Streams:
@@ -45,31 +45,35 @@ class Streams:
         self._roller, self._comm, self._seed, self._gamma = roller, comm, seed, gamma
         self._num_streams, self._num_steps = num_streams, num_steps
         self._mine = comm.share(num_streams)
+        self._last_returns = np.full(2, np.nan)  # undiscounted and discounted, of the last update with an end
+        self._num_collected = 0  # steps since the last row
         nothing = np.zeros(num_streams)
         states = np.zeros((num_streams, roller.state_size))
         self.episodes = Episodes(states, nothing - 1, *[nothing] * (len(Episodes._fields) - 2))
 
-    def collect(self, theta: np.ndarray, std: np.ndarray, iteration: int) -> Segments:
-        """Every stream's next L steps with noise of standard deviation `std` [A]; `episodes` is then up to date."""
-        N, L, (O, *_, A) = self._num_streams, self._num_steps, self._roller.layer_sizes
-        noise = std * generator(self._seed, "actions", iteration).standard_normal((N, L, A))[self._mine]
-        n = len(noise)
+    def collect(self, theta: np.ndarray, offsets: np.ndarray, iteration: int) -> Segments:
+        """The next L steps of this rank's streams, whose offsets [n, L, A] are; `episodes` is then up to date.
+
+        An environment that cannot be put back is brought to where its stream was by replaying actions,
+        where the stream before it was another's. That costs time but is no experience, and is not counted.
+        """
+        n, L, O = len(offsets), self._num_steps, self._roller.layer_sizes[0]
         segments = Segments(
             observations=np.zeros((n, L, O)),
             next_observations=np.zeros((n, L, O)),
-            offsets=noise,
+            offsets=offsets,
+            actions=np.zeros_like(offsets),
             rewards=np.zeros((n, L)),
             is_last=np.zeros((n, L), dtype=bool),
             is_terminal=np.zeros((n, L), dtype=bool),
         )
         mine = Episodes(*(array[self._mine].copy() for array in self.episodes))
-        for counter in (mine.num_ended, mine.ended_returns, mine.ended_discounted, mine.num_simulated):
-            counter[:] = 0
         done = np.zeros(n, dtype=np.int64)  # steps of each stream
         while np.any(done < L):
             self._begin_episodes(mine, done, iteration)
             self._go_on(theta, mine, segments, done)
-        self.episodes = Episodes(*(self._comm.gather(array, N) for array in mine))
+        self.episodes = Episodes(*(self._comm.gather(array, self._num_streams) for array in mine))
+        self._num_collected += self._num_streams * L
         return segments
 
     def _begin_episodes(self, mine: Episodes, done: np.ndarray, iteration: int) -> None:
@@ -96,8 +100,8 @@ class Streams:
             segments.observations[i, here] = rolled.observations[row, :length]
             segments.next_observations[i, here][:-1] = rolled.observations[row, 1:length]
             segments.next_observations[i, last] = self._roller.observe(rolled.final_states[row])
+            segments.actions[i, here] = rolled.actions[row, :length]
             segments.rewards[i, here] = rolled.rewards[row, :length]
-            mine.num_simulated[i] += length + rolled.replayed_steps[row]
             mine.stream_states[i] = rolled.final_states[row]
             mine.stream_returns[i] += rolled.rewards[row, :length].sum()
             mine.stream_discounted[i] += self._gamma ** mine.stream_steps[i] * rolled.returns[row]
@@ -113,3 +117,28 @@ class Streams:
                 mine.ended_returns[i] += mine.stream_returns[i]
                 mine.ended_discounted[i] += mine.stream_discounted[i]
                 mine.stream_steps[i] = -1
+
+    def row(self) -> dict[str, float]:
+        """For the log: returns of the episodes that ended since the last row; where none did, of the last that did."""
+        num_ended = int(self.episodes.num_ended.sum())
+        if num_ended:
+            sums = np.array([self.episodes.ended_returns.sum(), self.episodes.ended_discounted.sum()])
+            self._last_returns = sums / num_ended
+        nothing = np.zeros(self._num_streams)
+        self.episodes = self.episodes._replace(num_ended=nothing, ended_returns=nothing, ended_discounted=nothing)
+        num_collected, self._num_collected = self._num_collected, 0
+        scale = 1 / np.sum(self._gamma ** np.arange(self._roller.horizon))
+        return {
+            "num_timesteps": num_collected,
+            "num_episodes": num_ended,
+            "return_mean": float(self._last_returns[0]),
+            "discounted_return_mean": float(self._last_returns[1]),
+            "payoff": float(self._last_returns[1] * scale),
+        }
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {**self.episodes._asdict(), "last_returns": self._last_returns}
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        self.episodes = Episodes(**{name: state[name] for name in Episodes._fields})
+        self._last_returns = state["last_returns"]

@@ -7,6 +7,7 @@ from envs.action_delay import ActionDelay, delayed
 from envs.leg import kernels
 from tdpo_baselines import registry
 from tdpo_baselines.common import mlp
+from tdpo_baselines.common.gym_roller import GymRoller
 from tdpo_baselines.common.rollout import KernelRoller
 
 
@@ -70,7 +71,7 @@ def test_branches_of_a_delayed_mujoco_environment_are_right_too():
     environment = registry.make_environment(
         "InvertedPendulum-v5", registry.resolve_options("InvertedPendulum-v5", {"delay_steps": "2"})
     )
-    roller = registry.make_roller(environment, (8,), 0.99)
+    roller = GymRoller(environment, (8,), 0.99)
     theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
     starts = roller.start_states(np.array([[0.5]]))
     main = roller.rollouts(theta, starts, save_steps=np.array([[5]]))

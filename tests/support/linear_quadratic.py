@@ -69,6 +69,11 @@ def ending_kernel() -> Kernel:
     return replace(kernel(), step=step_in_box)
 
 
+def cost(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """Of rows [R, 2], [R, 2]. [R]"""
+    return np.sum(states**2, axis=1) + ACTION_COST * np.sum(actions**2, axis=1)
+
+
 def mean_cost(gain: np.ndarray) -> float:
     """Expected cost of the static policy u = x gain from uniform starts in [-1, 1]^2, exactly."""
     covariance = np.eye(2) / 3

@@ -1,0 +1,60 @@
+"""Exploration noise of a chosen colour: unit variance, one or several first-order filters of white noise.
+
+Noise goes on through the ends of episodes, so it is stationary from the first step to the last; its state
+is part of a checkpoint. The relative bandwidth is in (0, 1].
+
+  gaussian   white
+  ou         Ornstein-Uhlenbeck: y <- (1 - bandwidth) y + x; white at bandwidth 1
+  pink       power 1/f up to `bandwidth` of the Nyquist frequency, over the 12 octaves below it: as many filters with
+             corners an octave apart and equal variance
+  lowpass    what the TDPO authors' code calls pink: uniform noise through one filter, never quite white
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+KINDS = ("gaussian", "ou", "pink", "lowpass")
+NUM_OCTAVES = 12
+
+
+class Colour(NamedTuple):
+    """Filters y <- pole y + sqrt(1 - pole^2) x with x of unit variance; the noise is their scaled sum."""
+
+    poles: np.ndarray  # [K]
+    is_uniform: bool = False
+
+    @classmethod
+    def of(cls, kind: str, bandwidth: float) -> "Colour":
+        if kind == "ou":
+            return cls(np.array([1 - bandwidth]))
+        if kind == "pink":
+            return cls(np.exp(-np.pi * bandwidth * 0.5 ** np.arange(NUM_OCTAVES)))
+        if kind == "lowpass":
+            return cls(np.array([1 / (1 + bandwidth / 2)]), is_uniform=True)
+        return cls(np.zeros(1))
+
+    def initial(self, rng: np.random.Generator, *shape: int) -> np.ndarray:
+        """Filters' states [..., K] as they are after a long time."""
+        return rng.standard_normal((*shape, len(self.poles)))
+
+    def draw(self, rng: np.random.Generator, state: np.ndarray, num_steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Noise [num_steps, ...] that goes on from `state` [..., K], and the state after it."""
+        shape = (num_steps, *state.shape)
+        white = rng.uniform(-np.sqrt(3), np.sqrt(3), shape) if self.is_uniform else rng.standard_normal(shape)
+        filtered = white.reshape(num_steps, -1)
+        last = state.ravel().copy()
+        _filter(filtered, last, np.tile(self.poles, last.size // len(self.poles)))
+        filtered = filtered.reshape(shape)
+        return filtered.sum(axis=-1) / np.sqrt(len(self.poles)), last.reshape(state.shape)
+
+
+@njit(cache=True)
+def _filter(signal, state, poles):
+    """signal [T, M] through one filter per column, in place; `state` [M] is the last value."""
+    gains = np.sqrt(1 - poles**2)
+    for t in range(signal.shape[0]):
+        for m in range(signal.shape[1]):
+            state[m] = poles[m] * state[m] + gains[m] * signal[t, m]
+            signal[t, m] = state[m]
