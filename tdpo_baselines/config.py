@@ -119,9 +119,10 @@ def _parse_freely(text: str):
 def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
     """The field's type without None, and whether None is allowed (as a value, or to be derived)."""
     hint: typing.Any = field.type
-    if isinstance(hint, types.UnionType):
+    is_optional = isinstance(hint, types.UnionType)
+    if is_optional:
         (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
-    return typing.get_origin(hint) or hint, field.default is None
+    return typing.get_origin(hint) or hint, is_optional or field.default is None
 
 
 def _parsed(field: dataclasses.Field, text: str):

@@ -1,4 +1,6 @@
-"""Evaluate: `python -m tdpo_baselines.evaluate DIR` rolls out a trained policy without exploration."""
+"""Evaluate: `python -m tdpo_baselines.evaluate DIR` rolls out a trained policy without exploration.
+
+For algorithms that act with noise the return with that noise, from the same starts, is shown beside it."""
 
 import argparse
 import json
@@ -25,6 +27,7 @@ class Trained:
     config: RunConfig
     theta: np.ndarray
     iteration: int
+    state: dict[str, Any]  # all of the checkpoint; one of `best` holds little more than theta
 
 
 def load(path: str | Path, *, use_best: bool = False) -> Trained:
@@ -39,7 +42,7 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
         if newest is None:
             raise ValueError(f"{path} has no checkpoint that can be read; has the run reached its first one?")
         state = newest
-    return Trained(RunConfig.from_checkpoint(state), state["theta"], int(state["iteration"]))
+    return Trained(RunConfig.from_checkpoint(state), state["theta"], int(state["iteration"]), state)
 
 
 @dataclass
@@ -59,7 +62,8 @@ class Evaluation:
 def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: dict[str, float]) -> Evaluation:
     """Episodes from drawn starts, of which `start_values` replace some quantities."""
     config = trained.config
-    options = registry.algorithm(config.algorithm).Config.from_values(config.options)
+    algorithm = registry.algorithm(config.algorithm)
+    options = algorithm.Config.from_values(config.options)
     environment = registry.make_environment(
         config.environment, registry.resolve_options(config.environment, config.env_options)
     )
@@ -70,7 +74,7 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: di
         )
     floats_per_step = environment.observation_size + environment.action_size + 1
     require_memory(
-        "--episodes", 8 * num_episodes * (environment.horizon * floats_per_step + 2 * environment.state_size)
+        "--episodes", 8 * num_episodes * (2 * environment.horizon * floats_per_step + 2 * environment.state_size)
     )
     starts = generator(seed, "evaluation").random((num_episodes, environment.start_size))
     states = roller.start_states(starts)
@@ -83,6 +87,11 @@ def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: di
         "discounted_return": rollouts.returns,
         "payoff": rollouts.returns / scale.sum(),
     }
+    shape = (num_episodes, environment.horizon, environment.action_size)
+    offsets = algorithm.exploration(options, environment, trained.state, generator(seed, "actions"), shape)
+    if offsets is not None:
+        exploring = roller.rollouts(trained.theta, states, offsets=offsets, num_recorded=environment.horizon)
+        results["return_exploring"] = exploring.rewards.sum(axis=1)
     if environment.measure is not None:
         measured = [environment.measure(environment.params, state) for state in rollouts.final_states]
         results |= {name: np.array([m[name] for m in measured]) for name in measured[0]}
@@ -112,7 +121,8 @@ def table(trained: Trained, evaluation: Evaluation) -> str:
     config, num_episodes = trained.config, len(evaluation.results["return"])
     lines = [
         f"{config.algorithm} on {config.environment}, seed {config.seed}, iteration {trained.iteration}: "
-        f"{num_episodes} episode(s) without exploration",
+        f"{num_episodes} episode(s) without exploration"
+        + (", and again with it" if "return_exploring" in evaluation.results else ""),
         f"{'':18}{'mean':>12}{'std':>12}{'min':>12}{'max':>12}",
     ]
     for name, statistics in evaluation.summary().items():

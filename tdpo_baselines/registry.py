@@ -21,7 +21,7 @@ ENVIRONMENTS = {
 
 
 def algorithm(name: str) -> ModuleType:
-    """The module of an algorithm: it has `Config` and `Learner`."""
+    """The module of an algorithm: it has `Config`, `check`, `exploration` and `Learner`."""
     if name not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {name!r}{nearest(name, ALGORITHMS)}; --list shows what there is")
     return import_module(ALGORITHMS[name])

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..common import mlp
 from ..common.comm import Comm
-from ..common.off_policy import OffPolicyLearner, OffPolicySettings, Tricks, check_off_policy
+from ..common.off_policy import OffPolicyLearner, OffPolicySettings, Tricks, check_off_policy, coloured_exploration
 from ..common.seeding import generator
 from ..config import option
 
@@ -39,6 +39,9 @@ class Config(OffPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_off_policy(config, environment, num_ranks)
+
+
+exploration = coloured_exploration
 
 
 def layer_scales(theta: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:

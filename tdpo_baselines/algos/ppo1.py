@@ -23,7 +23,15 @@ from ..common.checks import require_finite
 from ..common.comm import Comm
 from ..common.descent import Descent
 from ..common.mlp import num_parameters
-from ..common.on_policy import ActorCritic, Batch, OnPolicySettings, Policy, check_on_policy, surrogate_and_kl
+from ..common.on_policy import (
+    ActorCritic,
+    Batch,
+    OnPolicySettings,
+    Policy,
+    check_on_policy,
+    gaussian_exploration,
+    surrogate_and_kl,
+)
 from ..common.seeding import generator
 from ..common.tensorflow_setup import load_tensorflow
 from ..config import option
@@ -52,6 +60,9 @@ class Config(OnPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_on_policy(config, environment, num_ranks, minibatch_size=config.minibatch_size)
+
+
+exploration = gaussian_exploration
 
 
 def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):

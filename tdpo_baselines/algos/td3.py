@@ -14,7 +14,7 @@ update of the critics.
 from dataclasses import dataclass
 
 from ..common.comm import Comm
-from ..common.off_policy import OffPolicyLearner, OffPolicySettings, Tricks, check_off_policy
+from ..common.off_policy import OffPolicyLearner, OffPolicySettings, Tricks, check_off_policy, coloured_exploration
 from ..config import option
 
 
@@ -27,6 +27,9 @@ class Config(OffPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_off_policy(config, environment, num_ranks)
+
+
+exploration = coloured_exploration
 
 
 class Learner(OffPolicyLearner):

@@ -204,6 +204,11 @@ def check(config: Config, environment, num_ranks: int) -> None:
     require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
 
 
+def exploration(config, environment, state, rng, shape) -> None:
+    """None: the policy is deterministic, and explores in branches alone."""
+    return None
+
+
 def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
     """The config with its schedules worked out for this many steps so far."""
 

@@ -26,7 +26,15 @@ from ..common.checks import require_finite
 from ..common.comm import Comm
 from ..common.descent import Descent
 from ..common.mlp import num_parameters
-from ..common.on_policy import ActorCritic, Batch, OnPolicySettings, Policy, check_on_policy, surrogate_and_kl
+from ..common.on_policy import (
+    ActorCritic,
+    Batch,
+    OnPolicySettings,
+    Policy,
+    check_on_policy,
+    gaussian_exploration,
+    surrogate_and_kl,
+)
 from ..common.seeding import generator
 from ..config import option
 
@@ -49,6 +57,9 @@ class Config(OnPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_on_policy(config, environment, num_ranks, value_minibatch_size=config.value_minibatch_size)
+
+
+exploration = gaussian_exploration
 
 
 def value_loss(theta, rows, sizes):

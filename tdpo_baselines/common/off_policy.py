@@ -83,6 +83,14 @@ def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> 
     require_memory("updates_per_round and batch_size", 8 * width * config.updates_per_round * config.batch_size)
 
 
+def coloured_exploration(config: OffPolicySettings, environment, state, rng: np.random.Generator, shape):
+    """The noise [E, T, A] that the actor explores with."""
+    colour = Colour.of(config.noise, config.noise_bandwidth)
+    num_episodes, num_steps, num_actions = shape
+    noise, _ = colour.draw(rng, colour.initial(rng, num_episodes, num_actions), num_steps)  # [T, E, A]
+    return config.noise_std * action_range(environment)[1] * noise.transpose(1, 0, 2)
+
+
 class Networks(NamedTuple):
     """Parameters, as arrays or tensors."""
 

@@ -50,6 +50,11 @@ def check_on_policy(config: OnPolicySettings, environment, num_ranks: int, **min
     require_memory("num_trajectories and steps_per_trajectory", 8 * N * L * (4 * O + 4 * A + 8))
 
 
+def gaussian_exploration(config, environment, state: dict, rng: np.random.Generator, shape: tuple[int, ...]):
+    """The noise [...] that the policy of a checkpoint acts with; None if the checkpoint does not tell it."""
+    return np.exp(state["log_std"]) * rng.standard_normal(shape) if "log_std" in state else None
+
+
 class Policy(NamedTuple):
     """A Gaussian with a network for its mean, which sees normalised observations."""
 

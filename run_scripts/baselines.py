@@ -1,0 +1,135 @@
+"""TRPO, PPO1, DDPG and TD3 beside published scores, and all five algorithms on the paper's own problems.
+
+python run_scripts/baselines.py train --runs runs/baselines --jobs 2     # stop and start at will
+python run_scripts/baselines.py report --runs runs/baselines --out docs/results
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from experiments import Experiment, main, summaries_of
+
+from tdpo_baselines.plot import read_progress
+
+EPISODES = ("--episodes", "50")
+SCORES = {  # algorithm, task: steps, score to reach, what others report there (docs/results/baselines.md says who)
+    ("td3", "Pendulum-v1"): (2e4, -180, "-152"),
+    ("ddpg", "Pendulum-v1"): (2e4, -180, "-152"),
+    ("ppo1", "Pendulum-v1"): (2e5, -200, "-172"),
+    ("trpo", "Pendulum-v1"): (2e5, -200, "-175"),
+    ("ppo1", "InvertedPendulum-v5"): (3e5, 950, "963 at 1 million"),
+    ("trpo", "InvertedPendulum-v5"): (3e5, 950, "905 at 1 million"),
+    ("ppo1", "HalfCheetah-v5"): (1e6, 1400, "1443, 1669"),
+    ("trpo", "HalfCheetah-v5"): (1e6, 1300, "1290, 1803"),
+    ("trpo", "Swimmer-v5"): (1e6, 90, "95, 359"),
+    ("td3", "HalfCheetah-v5"): (3e5, None, "see text"),
+}
+SMALL_NETWORK = ("--set", "hidden_sizes=64,64", "batch_size=128")
+SCORED = {
+    f"{algorithm}-{task}": Experiment(
+        f"{algorithm} on {task}",
+        task,
+        range(3),
+        steps,
+        ("--alg", algorithm, *(SMALL_NETWORK if (algorithm, task) == ("td3", "HalfCheetah-v5") else ())),
+    )
+    for (algorithm, task), (steps, _, _) in SCORES.items()
+}
+
+# Everything that counts in steps grows with the control rate, as in the authors' benchmarks.
+LONG = ("gamma=0.99975",)
+COMPARED = {
+    "pendulum-nlr": {
+        "tdpo": (),
+        "trpo": (),
+        "ppo1": (),
+        "td3": ("hidden_sizes=64,64", "batch_size=128", "updates_per_round=5"),
+        "ddpg": ("hidden_sizes=64,64", "batch_size=128", "updates_per_round=5"),
+    },
+    "leg": {
+        "tdpo": (),
+        "trpo": (*LONG, "lam=0.9995", "num_trajectories=4", "steps_per_trajectory=8000", "value_minibatch_size=256"),
+        "ppo1": (*LONG, "lam=0.9995", "num_trajectories=4", "steps_per_trajectory=4000", "minibatch_size=256"),
+        "td3": (*LONG, "hidden_sizes=64,64", "batch_size=256", "steps_per_round=200", "updates_per_round=10"),
+        "ddpg": (*LONG, "hidden_sizes=64,64", "batch_size=256", "steps_per_round=200", "updates_per_round=10"),
+    },
+}
+COMPARED_TIMESTEPS = 1e7
+COMPARISONS = {
+    f"{task}-{algorithm}": Experiment(
+        f"{algorithm} on {task}",
+        task,
+        range(2),
+        COMPARED_TIMESTEPS,
+        ("--alg", algorithm, *(("--set", *options) if options else ())),
+    )
+    for task, settings in COMPARED.items()
+    for algorithm, options in settings.items()
+}
+EXPERIMENTS = {**SCORED, **COMPARISONS}
+
+
+def score_table(runs: Path) -> str:
+    lines = [
+        "| algorithm | task | steps | deterministic, each seed | median | with exploration | goal | others | minutes |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for (algorithm, task), (steps, goal, others) in SCORES.items():
+        name = f"{algorithm}-{task}"
+        summaries = summaries_of(SCORED[name], runs / name, *EPISODES)
+        if not summaries:
+            continue
+        returns, exploring = ([s[key] for s in summaries.values()] for key in ("return", "return_exploring"))
+        minutes = np.mean([s["seconds"] for s in summaries.values()]) / 60
+        each = ", ".join(f"{value:.0f}" for value in returns)
+        lines.append(
+            f"| {algorithm} | {task} | {steps:,.0f} | {each} | {np.median(returns):.0f} | {np.median(exploring):.0f} "
+            f"| {'' if goal is None else goal} | {others} | {minutes:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def comparison_table(runs: Path) -> str:
+    lines = ["| task | algorithm | payoff, each seed | minutes |", "|---|---|---|---|"]
+    for task, settings in COMPARED.items():
+        for algorithm in settings:
+            name = f"{task}-{algorithm}"
+            summaries = summaries_of(COMPARISONS[name], runs / name, *EPISODES)
+            if summaries:
+                each = ", ".join(f"{s['payoff']:.4f}" for s in summaries.values())
+                minutes = np.mean([s["seconds"] for s in summaries.values()]) / 60
+                lines.append(f"| {task} | {algorithm} | {each} | {minutes:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(runs: Path, task: str, picture: Path) -> None:
+    """Payoff while training, smoothed, against timesteps; every seed."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for colour, algorithm in enumerate(COMPARED[task]):
+        for number, folder in enumerate(sorted((runs / f"{task}-{algorithm}").glob("*"))):
+            progress = read_progress(folder)
+            payoff = progress["payoff"]
+            width = max(1, len(payoff) // 100)
+            smooth = np.convolve(payoff, np.full(width, 1 / width), mode="valid")
+            steps = progress["total_timesteps"][width - 1 :] / 1e6
+            label = algorithm.upper() if number == 0 else None
+            axes.plot(steps, smooth, color=f"C{colour}", lw=1, label=label)
+    axes.set(title=task, xlabel="timesteps (million), all counted", ylabel="payoff while training, with exploration")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(picture, dpi=110)
+
+
+def report(runs: Path, out: Path) -> None:
+    (out / "baselines-scores.md").write_text(score_table(runs))
+    (out / "baselines-comparison.md").write_text(comparison_table(runs))
+    for task in COMPARED:
+        draw(runs, task, out / f"baselines-{task}.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, EXPERIMENTS, "runs/baselines", report))
