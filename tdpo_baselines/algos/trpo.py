@@ -86,7 +86,8 @@ class Learner:
         self.config = config
         self._comm, self._seed = comm, seed
         self._agent = agent = ActorCritic(config, roller, comm, seed)
-        self._blocks = Blocks(config.num_trajectories, config.steps_per_trajectory, agent.sizes, comm)
+        N, L = config.num_trajectories, config.steps_per_trajectory
+        self._blocks = Blocks(N, L, agent.sizes, comm, "float32")  # as all peers; half of the time
         self._value_descent = Descent(
             lambda theta, rows, decay: value_loss(theta, rows, agent.value_sizes),
             config.value_minibatch_size,

@@ -28,7 +28,15 @@ class NoDerivatives:
 class Blocks:
     """Rows of all trajectories, cut into blocks of whole trajectories that the ranks share."""
 
-    def __init__(self, num_trajectories: int, rows_per_trajectory: int, layer_sizes: tuple[int, ...], comm: Comm):
+    def __init__(
+        self,
+        num_trajectories: int,
+        rows_per_trajectory: int,
+        layer_sizes: tuple[int, ...],
+        comm: Comm,
+        dtype: str = "float64",
+    ):
+        """`dtype` is that of the derivatives of a row; sums of blocks are always added up in double precision."""
         per_block = min(num_trajectories, max(1, ROWS_PER_BLOCK // rows_per_trajectory))  # trajectories
         self.num_blocks = -(-num_trajectories // per_block)
         self.num_rows = num_trajectories * rows_per_trajectory
@@ -42,7 +50,7 @@ class Blocks:
             load_tensorflow()
             from .policy import PolicyDerivatives
 
-            self.derivatives = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block)
+            self.derivatives = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block, dtype)
 
     def cut(self, rows: np.ndarray) -> np.ndarray:
         """Rows [N, K, D, ...] as blocks [B, R, ...]; the last block is filled up with zeros."""
@@ -53,4 +61,4 @@ class Blocks:
 
     def total(self, block_sums: np.ndarray) -> np.ndarray:
         """Sum [P] of the blocks' sums [B, P] of all ranks, in the order of the blocks."""
-        return self._comm.sum(block_sums[self._mine], self.num_blocks)
+        return self._comm.sum(block_sums[self._mine].astype(np.float64, copy=False), self.num_blocks)

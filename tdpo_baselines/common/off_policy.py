@@ -121,10 +121,15 @@ class Formulas:
         """Of each critic. C times [M]"""
         from .policy import actions as network
 
-        tf = load_tensorflow()
-        inputs = tf.concat([observations, actions], axis=1)
-        each = tf.split(critics, self._tricks.num_critics)
+        inputs = load_tensorflow().concat([observations, actions], axis=1)
+        each = critics if isinstance(critics, list) else self._critic_layers(critics)
         return [network(critic, inputs, self._critic_sizes, self._critic_style)[:, 0] for critic in each]
+
+    def _critic_layers(self, critics) -> list:
+        from .policy import layers
+
+        each = load_tensorflow().split(critics, self._tricks.num_critics)
+        return [layers(critic, self._critic_sizes) for critic in each]
 
     def targets(self, networks: Networks, rows, noise):
         """reward + gamma times the least target value of what the target actor would do, with noise [M, A]."""
@@ -141,7 +146,9 @@ class Formulas:
         targets = tf.stop_gradient(self.targets(networks, rows, noise))
         values = self.values(critics, rows[:, columns.observation], rows[:, columns.action])
         errors = tf.add_n([tf.reduce_mean((value - targets) ** 2) for value in values])
-        return errors + self._tricks.critic_l2 * tf.reduce_sum(critics**2) if self._tricks.critic_l2 else errors
+        if self._tricks.critic_l2:
+            errors += self._tricks.critic_l2 * tf.add_n([tf.reduce_sum(part**2) for part in tf.nest.flatten(critics)])
+        return errors
 
     def actor_loss(self, actor, critics, rows):
         """Minus the first critic's value of the actor's actions."""
@@ -150,17 +157,23 @@ class Formulas:
         return -tf.reduce_mean(self.values(critics, observations, self.act(actor, observations))[0])
 
     def critic_gradient(self, networks: Networks, rows, noise):
-        return gradient(lambda critics: self.critic_loss(critics, networks, rows, noise), networks.critics)
+        layers = self._critic_layers(networks.critics)
+        return flat_gradient(lambda critics: self.critic_loss(critics, networks, rows, noise), layers)
 
     def actor_gradient(self, networks: Networks, rows):
-        return gradient(lambda actor: self.actor_loss(actor, networks.critics, rows), networks.actor)
+        from .policy import layers
+
+        own = layers(networks.actor, self._sizes)
+        return flat_gradient(lambda actor: self.actor_loss(actor, networks.critics, rows), own)
 
 
-def gradient(function, at):
-    with load_tensorflow().GradientTape() as tape:
-        tape.watch(at)
-        value = function(at)
-    return tape.gradient(value, at)
+def flat_gradient(function, layers: list):
+    """With respect to all layers, in a row. Of slices of a flat vector it would be a sum of padded vectors: slower."""
+    tf = load_tensorflow()
+    with tf.GradientTape() as tape:
+        tape.watch(layers)
+        value = function(layers)
+    return tf.concat([tf.reshape(part, [-1]) for part in tf.nest.flatten(tape.gradient(value, layers))], axis=0)
 
 
 def followed(networks: Networks, rate: float) -> Networks:
@@ -239,15 +252,14 @@ class OffPolicyLearner:
 
     @property
     def theta(self) -> np.ndarray:
-        return self._now.networks.actor
+        return np.asarray(self._now.networks.actor, np.float64)
 
     def state(self) -> dict[str, np.ndarray]:
         """Gathers the replay: all ranks must ask together."""
         N = self.config.num_trajectories
         networks = self._now.networks._asdict()
         return {
-            "theta": networks.pop("actor"),
-            **networks,
+            **{"theta" if name == "actor" else name: np.float64(value) for name, value in networks.items()},
             **self._now.actor_adam.state("actor_adam"),
             **self._now.critic_adam.state("critic_adam"),
             **self._streams.state(),
@@ -317,9 +329,9 @@ class OffPolicyLearner:
     def _all_at_once(self, rows: np.ndarray, noise: np.ndarray) -> State:
         tf = load_tensorflow()
         self._compiled = self._compiled or compile_loop(self._formulas, self.config, self._tricks)
-        now = tf.nest.map_structure(lambda value: tf.constant(value, tf.float32), self._now)
+        now = tf.nest.map_structure(lambda value: tf.constant(np.float32(value)), self._now)
         after = self._compiled(now, rows, noise, tf.constant(self._num_updates % self._tricks.policy_delay))
-        return tf.nest.map_structure(lambda value: value.numpy().astype(np.float64), after)
+        return tf.nest.map_structure(lambda value: value.numpy(), after)
 
     def _step_by_step(self, minibatches: list[tuple[np.ndarray, np.ndarray]]) -> None:
         tf, comm, config, N = load_tensorflow(), self._comm, self.config, self.config.num_trajectories

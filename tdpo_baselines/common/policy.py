@@ -9,14 +9,15 @@ function of that block alone, computed by the same machine code whatever a rank'
     weights        [B, R, A]   of each row's outputs in an expectation
 """
 
+import numpy as np
 import tensorflow as tf
 
 from . import mlp
 
 
 def actions(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...], style: mlp.Style = mlp.PLAIN):
-    """Policy output [R, A] for observations [R, O]."""
-    *hidden, (weights, biases) = _layers(theta, sizes)
+    """Policy output [R, A] for observations [R, O]. `theta` is flat, or `layers` of it."""
+    *hidden, (weights, biases) = theta if isinstance(theta, list) else layers(theta, sizes)
     activation = {"tanh": tf.tanh, "relu": tf.nn.relu}[style.hidden]
     x = observations
     for hidden_weights, hidden_biases in hidden:
@@ -28,21 +29,22 @@ def actions(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...], s
 
 def sensitivities(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...]) -> tf.Tensor:
     """Jacobian of the action with respect to the observation [R, O, A], by the chain rule forward."""
-    *hidden, (weights, _) = _layers(theta, sizes)
+    *hidden, (weights, _) = layers(theta, sizes)
     x = observations
-    jacobian = tf.eye(sizes[0], batch_shape=[observations.shape[0]], dtype=tf.float64)  # [R, O, O]
+    jacobian = tf.eye(sizes[0], batch_shape=[observations.shape[0]], dtype=observations.dtype)  # [R, O, O]
     for hidden_weights, hidden_biases in hidden:
         x = tf.tanh(x @ hidden_weights + hidden_biases)
         jacobian = (jacobian @ hidden_weights) * (1.0 - x * x)[:, None, :]
     return jacobian @ weights
 
 
-def _layers(theta: tf.Tensor, sizes: tuple[int, ...]) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    layers, start = [], 0
+def layers(theta: tf.Tensor, sizes: tuple[int, ...]) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    """Weights [in, out] and biases [out] of each layer."""
+    parts, start = [], 0
     for n, m in zip(sizes, sizes[1:]):
-        layers.append((tf.reshape(theta[start : start + n * m], (n, m)), theta[start + n * m : start + (n + 1) * m]))
+        parts.append((tf.reshape(theta[start : start + n * m], (n, m)), theta[start + n * m : start + (n + 1) * m]))
         start += (n + 1) * m
-    return layers
+    return parts
 
 
 def weighted_gradient(function, theta: tf.Tensor, cotangents: tf.Tensor) -> tf.Tensor:
@@ -68,11 +70,12 @@ class PolicyDerivatives:
     """Compiled derivatives of an MLP policy. Each function takes and returns arrays: sums [B, P], one
     per block of the share (first, last) and zero elsewhere."""
 
-    def __init__(self, sizes: tuple[int, ...], num_blocks: int, rows_per_block: int):
+    def __init__(self, sizes: tuple[int, ...], num_blocks: int, rows_per_block: int, dtype: str = "float64"):
+        self._dtype = dtype
         num_parameters = mlp.num_parameters(sizes)
-        theta = tf.TensorSpec([num_parameters], tf.float64)
-        observations = tf.TensorSpec([num_blocks, rows_per_block, sizes[0]], tf.float64)
-        cotangents = tf.TensorSpec([num_blocks, rows_per_block, sizes[-1]], tf.float64)
+        theta = tf.TensorSpec([num_parameters], dtype)
+        observations = tf.TensorSpec([num_blocks, rows_per_block, sizes[0]], dtype)
+        cotangents = tf.TensorSpec([num_blocks, rows_per_block, sizes[-1]], dtype)
         weights = cotangents
         share = tf.TensorSpec([2], tf.int32)
 
@@ -81,12 +84,12 @@ class PolicyDerivatives:
                 def body(i, sums):
                     return i + 1, tf.tensor_scatter_nd_update(sums, [[i]], block_sum(i, *arguments)[None])
 
-                zeros = tf.zeros([num_blocks, num_parameters], tf.float64)
+                zeros = tf.zeros([num_blocks, num_parameters], dtype)
                 return tf.while_loop(lambda i, _: i < first_last[1], body, (first_last[0], zeros))[1]
 
             compiled = tf.function(sums, input_signature=[share, *signature], jit_compile=True, autograph=False)
             concrete = compiled.get_concrete_function()  # called directly: half of a call's cost is finding it
-            return lambda *arrays: concrete(*map(tf.constant, arrays)).numpy()
+            return lambda *arrays: concrete(*self.tensors(*arrays)).numpy()
 
         def gradient(i, theta, observations, cotangents):
             return weighted_gradient(lambda p: actions(p, observations[i], sizes), theta, cotangents[i])
@@ -104,7 +107,10 @@ class PolicyDerivatives:
         self.sensitivity_product = blockwise(sensitivity, theta, theta, observations, weights)
         """The same for the Jacobian of the action with respect to the observation."""
 
-    @staticmethod
-    def tensors(*arrays) -> list[tf.Tensor]:
+    def tensors(self, *arrays) -> list[tf.Tensor]:
         """Arrays as tensors, for calls that share them."""
-        return [tf.constant(array) for array in arrays]
+        return [self._tensor(array) for array in arrays]
+
+    def _tensor(self, array) -> tf.Tensor:
+        is_other = isinstance(array, np.ndarray) and array.dtype == np.float64 and self._dtype != "float64"
+        return tf.constant(array.astype(self._dtype) if is_other else array)

@@ -98,7 +98,7 @@ def test_gradient_and_fisher_products_equal_finite_differences(is_normalised):
     for _ in range(3):
         v = rng.normal(size=len(g))
         up, down = surrogate_and_kl(h * v), surrogate_and_kl(-h * v)
-        assert (up[0] - down[0]) / (2 * h) == pytest.approx(g @ v, rel=1e-5)
+        assert (up[0] - down[0]) / (2 * h) == pytest.approx(g @ v, rel=1e-4)
         assert (up[1] + down[1]) / h**2 == pytest.approx(v @ product(v), rel=1e-4)
 
 
