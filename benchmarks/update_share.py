@@ -19,6 +19,7 @@ from tdpo_baselines.common.logger import Console
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
 from tdpo_baselines.plot import read_progress
 from tdpo_baselines.run_folder import RunConfig, RunFolder
+from tdpo_baselines.stop_request import StopRequest
 
 SIZE = {"num_trajectories": 48, "num_branches": 4}
 CASES = {  # environment, warm-up and measured iterations, changes to the shipped settings
@@ -45,9 +46,15 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
     rollout_seconds.clear()
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(comm.broadcast(folder))
-        budget = Budget(10**18, num_iterations, 100, None)
+        budget = Budget(10**18, num_iterations, 100, 600.0, None)
         training = Training(
-            [lambda: learner], RunConfig("tdpo", environment, 0, {}, {}), run, comm, budget, Console(is_quiet=True)
+            [lambda: learner],
+            RunConfig("tdpo", environment, 0, {}, {}),
+            run,
+            comm,
+            budget,
+            Console(is_quiet=True),
+            StopRequest(),
         )
         training.prepare(is_resumed=False)
         began = time.perf_counter()

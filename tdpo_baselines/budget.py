@@ -8,6 +8,7 @@ class Budget:
     num_timesteps: int
     num_iterations: int | None
     checkpoint_every: int  # iterations
+    checkpoint_seconds: float
     max_walltime: float | None  # seconds of one session
 
     def fraction_done(self, progress) -> float:

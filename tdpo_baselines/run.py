@@ -17,6 +17,7 @@ from .common import launcher
 from .common.tensorflow_setup import prepare_environment
 from .config import nearest, parse_number, read_json
 from .run_folder import RunConfig, RunFolder
+from .stop_request import StopRequest
 
 EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
@@ -55,6 +56,7 @@ def make_parser() -> Parser:
         help="options, over all others; env.KEY=VALUE sets the environment's; first_stage.timesteps=N trains that "
         "long with first_stage.KEY=VALUE and first_stage.env.KEY=VALUE first")  # fmt: skip
     add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
+    add("--checkpoint_minutes", default="10", metavar="M", help="and minutes between them at most (default: 10)")
     add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")
     add("--resume", action="store_true", help="continue the run in --log_dir; start it if it has not begun")
     add("--tensorboard", action="store_true", help="also write TensorBoard events (needs the tensorboard extra)")
@@ -194,6 +196,13 @@ def whole_number(name: str, text: str, low: int) -> int:
     return value
 
 
+def positive_number(name: str, text: str) -> float:
+    value = parse_number(name, text)
+    if value <= 0:
+        raise ValueError(f"{name} must be more than 0, got {text}")
+    return value
+
+
 def seconds(name: str, text: str) -> float:
     parts = text.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):
@@ -207,6 +216,7 @@ def make_budget(arguments: argparse.Namespace) -> Budget:
         num_timesteps=whole_number("num_timesteps", arguments.num_timesteps, low=1),
         num_iterations=None if iterations is None else whole_number("num_iterations", iterations, low=1),
         checkpoint_every=whole_number("checkpoint_every", arguments.checkpoint_every, low=1),
+        checkpoint_seconds=60 * positive_number("checkpoint_minutes", arguments.checkpoint_minutes),
         max_walltime=None if walltime is None else seconds("max_walltime", walltime),
     )
 
@@ -288,7 +298,7 @@ def first_stage_text(first_stage: dict, num_timesteps: int) -> str:
     return text + "; the run ends within it" * (num_timesteps <= first_stage["timesteps"])
 
 
-def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm):
+def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm, stop: StopRequest):
     """Everything before the first update."""
     from .common.logger import Console
 
@@ -304,6 +314,9 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {preset}: "
         f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
     )
+    num_cores, num_local = len(os.sched_getaffinity(0)), launcher.num_local_ranks()
+    if num_local is not None and num_local > num_cores:
+        console.say(f"warning: {num_local} ranks share {num_cores} core(s) of this host: a rank per core is faster")
     if config.first_stage:
         console.say(first_stage_text(config.first_stage, make_budget(arguments).num_timesteps))
     if hasattr(options, "num_branches") and hasattr(environment, "how_branches_start"):
@@ -316,7 +329,7 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         return algorithm.Learner(options, roller, comm, config.seed)
 
     training = Training(
-        [partial(make_learner, stage) for stage in stages], config, folder, comm, make_budget(arguments), console
+        [partial(make_learner, stage) for stage in stages], config, folder, comm, make_budget(arguments), console, stop
     )
     if arguments.tensorboard:
         comm.on_root(training.open_tensorboard)
@@ -326,9 +339,15 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
 
 def main(arguments: list[str] | None = None) -> int:
     prepare_environment()  # before anything imports NumPy
+    with StopRequest() as stop:
+        return train_or_explain(sys.argv[1:] if arguments is None else arguments, stop)
+
+
+def train_or_explain(arguments: list[str], stop: StopRequest) -> int:
+    """What the command line asks for; the exit code."""
     is_root = not launcher.rank()
     try:
-        parsed = parse(sys.argv[1:] if arguments is None else arguments)
+        parsed = parse(arguments)
         if parsed.help or parsed.list:
             if is_root:
                 print(help_text(parsed) if parsed.help else list_text())
@@ -346,17 +365,19 @@ def main(arguments: list[str] | None = None) -> int:
             time.sleep(SECONDS_FOR_ROOT_TO_SPEAK)  # the first rank to leave makes mpirun end the others
             print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)  # this rank's alone
         return EXIT_USER_ERROR
-    return run_together(parsed, config, preset, stages, comm)
+    return run_together(parsed, config, preset, stages, comm, stop)
 
 
-def run_together(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm) -> int:
+def run_together(
+    arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm, stop: StopRequest
+) -> int:
     """Train on all ranks. What all know of ends in order; anything else on one rank ends the job at once."""
     from .common.checks import NotFinite
     from .common.comm import Refused, print_rank_traceback
 
     exit_code = EXIT_USER_ERROR
     try:
-        training = set_up(arguments, config, preset, stages, comm)
+        training = set_up(arguments, config, preset, stages, comm, stop)
         exit_code = EXIT_FAILED
         return training.run()
     except (Refused, NotFinite) as error:

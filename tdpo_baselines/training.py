@@ -7,7 +7,6 @@ An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `
 import dataclasses
 import importlib.util
 import shutil
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from .common.comm import Comm
 from .common.logger import Console, ProgressCSV, hours_minutes
 from .common.tensorflow_setup import load_tensorflow
 from .run_folder import RunConfig, RunFolder
+from .stop_request import StopRequest
 
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
@@ -50,20 +50,6 @@ class Progress:
                 setattr(self, name, state[name] if name == "best_theta" else state[name].item())
 
 
-class StopRequest:
-    """Ctrl-C, SIGTERM, SIGUSR1 ask for a stop at the next safe point; a second Ctrl-C ends at once."""
-
-    def __init__(self):
-        self.reason = ""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, self._ask)
-
-    def _ask(self, number, frame):
-        if self.reason and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.reason = signal.Signals(number).name
-
-
 class Training:
     """One session of a run: from its newest checkpoint, if any, to its end or a stop."""
 
@@ -75,6 +61,7 @@ class Training:
         comm: Comm,
         budget: Budget,
         console: Console,
+        stop: StopRequest,
     ):
         """`learners` are functions that make the learner of the first stage, if there is one, and the run's own."""
         self._learners = learners
@@ -83,6 +70,7 @@ class Training:
         self._comm = comm
         self._budget = budget
         self._console = console
+        self._stop = stop
         self._progress = Progress()
         self._learner = self._learners[0]()
         self._csv: ProgressCSV | None = None
@@ -135,11 +123,11 @@ class Training:
             self._console.say(f"{self._folder.path} is finished already; a larger budget continues it")
             return 0
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
-        self._stop = StopRequest()
+        self._last_saved = self._began
         while not self.is_finished():
             stats = self._iterate()
-            stop_reason = comm.on_root(partial(self._log, stats))
-            is_saving = progress.iteration % self._budget.checkpoint_every == 0 or self.is_finished() or stop_reason
+            stop_reason, is_due = comm.on_root(partial(self._log, stats))
+            is_saving = is_due or stop_reason or self.is_finished()
             if is_saving or progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
                 comm.check_equal("parameters", self._learner.theta)
             if is_saving:
@@ -186,8 +174,8 @@ class Training:
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
         self._console.say(f"first stage ends at iteration {self._progress.iteration}")
 
-    def _log(self, stats: dict) -> str:
-        """Write the row, show it now and then; the reason to stop, if there is one."""
+    def _log(self, stats: dict) -> tuple[str, bool]:
+        """Write the row, show it now and then; the reason to stop, if there is one, and whether to save."""
         progress, before = self._progress, self._before
         elapsed = progress.wall_time - before.wall_time
         counters = {name: getattr(progress, name) for name in ("iteration", "total_timesteps", "episodes")}
@@ -209,10 +197,13 @@ class Training:
         seconds_left = elapsed * (1 - done) / (done - done_before)
         self._console.show(row, fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
         limit = self._budget.max_walltime
-        return self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
+        stop_reason = self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
+        is_due = time.monotonic() - self._last_saved >= self._budget.checkpoint_seconds
+        return stop_reason, is_due or progress.iteration % self._budget.checkpoint_every == 0
 
     def _save(self) -> None:
         """Checkpoint of the complete state by rank 0, and of the best parameters if they are new."""
+        self._last_saved = time.monotonic()
         learned = self._learner.state()  # by all ranks: some of it may have to be gathered
         self._comm.on_root(partial(self._write_checkpoints, learned))
 

@@ -288,6 +288,10 @@ BAD = {
     ("--env", "leg", "--set", "env.contact=ice"): "contact must be one of compliant",
     ("--env", "leg", "--set", "env.control_rate_hz=300"): "control_rate_hz must divide 4000",
     ("--env", "leg", "--set", "max_branch_steps=5", "held_steps=6"): "max_branch_steps must be at least held_steps",
+    ("--env", "pendulum-nlr", "--checkpoint_minutes", "0"): "checkpoint_minutes must be more than 0",
+    ("--env", "Pendulum-v1", "--alg", "td3", "--num_trajectories", "3"): "batch_size must be a multiple of num_traj",
+    ("--env", "pendulum-nlr", "--alg", "ppo1", "--set", "minibatch_size=9999"): "minibatch_size must be at most",
+    ("--env", "pendulum-nlr", "--alg", "ddpg", "--set", "buffer_size=1e11"): "buffer_size need about",
     ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
     ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",
     ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",
@@ -366,11 +370,12 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path, capsys):
     assert "another process is training" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("environment", registry.ENVIRONMENTS)
-def test_help_shows_every_preset(environment, capsys):
-    for preset in ("none", *registry.presets("tdpo", environment)):
-        assert run.main(["--help", "--env", environment, "--preset", preset]) == 0
-        assert f"for {environment}, preset {preset}" in capsys.readouterr().out
+@pytest.mark.parametrize("environment", [*registry.ENVIRONMENTS, "Pendulum-v1", "Swimmer-v5"])
+@pytest.mark.parametrize("algorithm", registry.ALGORITHMS)
+def test_help_shows_every_preset(algorithm, environment, capsys):
+    for preset in ("none", *registry.presets(algorithm, environment)):
+        assert run.main(["--help", "--alg", algorithm, "--env", environment, "--preset", preset]) == 0
+        assert f"options of {algorithm} for --set (for {environment}, preset {preset})" in capsys.readouterr().out
 
 
 def test_list_and_help_explain_themselves(capsys):

@@ -109,8 +109,13 @@ class MPIComm(Comm):
 
 def connect() -> Comm:
     """The MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
-    rank = launcher.rank()
+    rank, num_expected = launcher.rank(), launcher.num_expected()
     if rank is None:
+        if num_expected is not None and num_expected > 1:
+            raise ValueError(
+                f"started as one of {num_expected} tasks that know nothing of each other; "
+                "use mpirun, or srun with an --mpi that fits this MPI (pmix for Open MPI)"
+            )
         return Comm()
     os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
     try:
@@ -120,9 +125,10 @@ def connect() -> Comm:
             f"started as rank {rank} of several but mpi4py cannot be loaded ({error}); "
             'install it with pip install "tdpo_baselines[mpi]", or run without mpirun'
         ) from error
-    if comm.size == 1 and rank > 0:
+    if (num_expected is not None and comm.size != num_expected) or (comm.size == 1 and rank > 0):
         raise ValueError(
-            f"started as rank {rank} but MPI sees one process alone: the launcher and mpi4py's MPI do not fit together"
+            f"the launcher started {num_expected or 'several'} ranks but MPI sees {comm.size}: they do not fit; "
+            "use the mpirun of mpi4py's MPI, or srun with an --mpi that fits it (pmix for Open MPI)"
         )
     return comm
 

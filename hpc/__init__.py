@@ -1,0 +1,1 @@
+"""Batch jobs for SLURM and PBS: `python -m hpc.submit --help`."""

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+#PBS -N @NAME@
+#PBS -J @ARRAY@
+#PBS -l select=@RANKS@:ncpus=1:mpiprocs=1
+#PBS -l walltime=@TIME@
+#PBS -r y
+#PBS -j oe
+#PBS -o @FOLDER@/
+@SITE@
+
+# A task that was stopped is submitted again by itself: again.sh is this script without the array, and TASK is set.
+index=${TASK:-${PBS_ARRAY_INDEX:-0}}
+exec "@CHECKOUT@/hpc/job.sh" "@FOLDER@/tasks.txt" "$index" @RANKS@ qsub -v "TASK=$index" "@FOLDER@/again.sh"

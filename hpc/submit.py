@@ -1,0 +1,194 @@
+"""Submit training to SLURM or PBS:
+
+    python -m hpc.submit --scheduler slurm --env leg --seeds 0-24 --ranks 72 --time 12:00:00
+
+Everything is checked before anything is submitted. A job is an array; a task of it is one run, which stops with a
+checkpoint before its time is over, queues again, and goes on. Site values are in hpc/env.sh. Run from the checkout.
+"""
+
+import argparse
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+SCHEDULERS = {"slurm": ("sbatch", "#SBATCH --partition={}", "#SBATCH --account={}"),
+              "pbs": ("qsub", "#PBS -q {}", "#PBS -A {}")}  # fmt: skip
+SECONDS_TO_SAVE = 300  # before the end: the scheduler warns, and the run stops by itself half-way through
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m hpc.submit",
+        description=__doc__,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--scheduler", choices=SCHEDULERS, required=True)
+    add("--env", required=True, help="environment, as for tdpo_baselines.run")
+    add("--alg", default="tdpo", help="algorithm (default: tdpo)")
+    add("--seeds", default="0", help="such as 0-24 or 1,5,7 (default: 0)")
+    add("--sweep", type=Path, metavar="FILE", help="a line is more arguments of the run, such as --set gamma=0.9; "
+        "every line with every seed")  # fmt: skip
+    add("--ranks", type=int, default=1, help="MPI ranks of a run (default: 1)")
+    add(
+        "--time",
+        default="12:00:00",
+        help="limit of a job, HH:MM:SS (default: 12:00:00); a run takes as many jobs as it needs",
+    )
+    add("--runs", type=Path, default=Path("runs"), help="where the run folders go (default: runs)")
+    add("--jobs", type=Path, default=Path("jobs"), help="where scripts and logs of jobs go (default: jobs)")
+    add("--name", help="of the job (default: ALG-ENV)")
+    add("--dry-run", action="store_true", help="write the script, show it, submit nothing")
+    add("run_arguments", nargs="*", metavar="ARGUMENT", help="after --: more arguments of every run")
+    return parser.parse_args(arguments)
+
+
+def seeds(text: str) -> list[int]:
+    """ "0-2,7" is 0, 1, 2, 7."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        if not match:
+            raise ValueError(f"--seeds must be like 0-24 or 1,5,7, got {text!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"--seeds {part}: the last is before the first")
+        found += range(first, last + 1)
+    if len(set(found)) < len(found):
+        raise ValueError(f"--seeds {text}: a seed is named twice")
+    return found
+
+
+def seconds(text: str) -> int:
+    match = re.fullmatch(r"(\d+):([0-5]\d):([0-5]\d)", text)
+    if not match:
+        raise ValueError(f"--time must be HH:MM:SS, got {text!r}")
+    total = int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3])
+    if total <= 2 * SECONDS_TO_SAVE:
+        raise ValueError(f"--time must be more than {2 * SECONDS_TO_SAVE // 60} minutes, got {text}")
+    return total
+
+
+def clock(total: int) -> str:
+    return f"{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
+
+
+def sweep_lines(path: Path | None) -> list[list[str]]:
+    if path is None:
+        return [[]]
+    lines = [shlex.split(line, comments=True) for line in path.read_text().splitlines()]
+    found = [line for line in lines if line]
+    if not found:
+        raise ValueError(f"{path} has no line of arguments")
+    return found
+
+
+def tasks(arguments: argparse.Namespace) -> list[list[str]]:
+    """The arguments of every run."""
+    walltime = clock(seconds(arguments.time) - SECONDS_TO_SAVE // 2)
+    runs, found = arguments.runs.resolve(), []
+    for number, line in enumerate(sweep_lines(arguments.sweep)):
+        for seed in seeds(arguments.seeds):
+            part = f"{number:03d}-" if arguments.sweep else ""
+            folder = runs / f"{arguments.name}-{part}{seed}".replace(":", "-").replace("/", "-")
+            own = ["--alg", arguments.alg, "--env", arguments.env, "--seed", str(seed), *line, *arguments.run_arguments]
+            found.append([*own, "--log_dir", str(folder), "--max_walltime", walltime])
+    return found
+
+
+def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
+    """Refuse what a run would refuse, before it has waited in the queue."""
+    from tdpo_baselines import registry, run
+
+    if arguments.ranks < 1:
+        raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
+    for task in all_tasks:
+        if any(word.split() != [word] for word in task):
+            raise ValueError(f"arguments of runs cannot hold spaces: {next(w for w in task if w.split() != [w])!r}")
+        parsed = run.parse(task)
+        run.make_budget(parsed)
+        config, _ = run.resolve(parsed)
+        for stage in run.make_stages(config):
+            registry.algorithm(config.algorithm).check(stage.options, stage.environment, arguments.ranks)
+
+
+def site_values() -> dict[str, str]:
+    """What hpc/env.sh sets, as the shell sees it."""
+    names = ("TDPO_PARTITION", "TDPO_ACCOUNT")
+    command = f"source {shlex.quote(str(CHECKOUT / 'hpc/env.sh'))} && printf '%s\\n' " + " ".join(
+        f'"${n}"' for n in names
+    )
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    return dict(zip(names, shown.split("\n")))
+
+
+def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
+    """The batch script."""
+    _, partition, account = SCHEDULERS[arguments.scheduler]
+    site = site_values()
+    lines = [partition.format(site["TDPO_PARTITION"])] * bool(site["TDPO_PARTITION"])
+    lines += [account.format(site["TDPO_ACCOUNT"])] * bool(site["TDPO_ACCOUNT"])
+    values = {
+        "NAME": arguments.name[:15] if arguments.scheduler == "pbs" else arguments.name,
+        "ARRAY": f"0-{num_tasks - 1}",
+        "RANKS": str(arguments.ranks),
+        "TIME": arguments.time,
+        "WARNING": str(SECONDS_TO_SAVE),
+        "FOLDER": str(folder),
+        "CHECKOUT": str(CHECKOUT),
+        "SITE": "\n".join(lines),
+    }
+    text = (CHECKOUT / "hpc" / f"{arguments.scheduler}.sh").read_text()
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    is_single = arguments.scheduler == "pbs" and num_tasks == 1  # PBS has no arrays of one
+    return without_array(text) if is_single else text
+
+
+def without_array(script: str) -> str:
+    return re.sub(r"^#PBS -J .*\n", "", script, flags=re.MULTILINE)
+
+
+def new_folder(jobs: Path, name: str) -> Path:
+    """jobs/NAME-1, or the next number that is free."""
+    number = 1
+    while (jobs / f"{name}-{number}").exists():
+        number += 1
+    folder = (jobs / f"{name}-{number}").resolve()
+    if any(character.isspace() for character in str(folder)):
+        raise ValueError(f"{folder} has a space in its name, which schedulers cannot handle; pass another --jobs")
+    folder.mkdir(parents=True)
+    return folder
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parsed = parse(arguments)
+    parsed.name = parsed.name or f"{parsed.alg}-{parsed.env}".replace(":", "-").replace("/", "-")
+    command = SCHEDULERS[parsed.scheduler][0]
+    try:
+        all_tasks = tasks(parsed)
+        check(parsed, all_tasks)
+        if not parsed.dry_run and shutil.which(command) is None:
+            raise ValueError(f"{command} is not here: submit from a login node, or look with --dry-run")
+        folder = new_folder(parsed.jobs, parsed.name)
+        script = render(parsed, folder, len(all_tasks))
+        (folder / "tasks.txt").write_text("".join(" ".join(task) + "\n" for task in all_tasks))
+        (folder / "job.sh").write_text(script)
+        (folder / "again.sh").write_text(without_array(script))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{len(all_tasks)} run(s); script, tasks and logs are in {folder}", flush=True)
+    if parsed.dry_run:
+        print(f"not submitted:\n\n{script}")
+        return 0
+    return subprocess.run([command, str(folder / "job.sh")]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

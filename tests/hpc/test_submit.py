@@ -1,0 +1,145 @@
+"""Batch jobs: what is rendered, what is refused, and a whole life of a job under a real Slurm."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+import slurm
+from programs import ROOT, deterministic_part, mpi_environment
+
+from hpc import submit
+
+RUN = ("--env", "pendulum-nlr", "--time", "00:20:00")
+SMALL = ("--set", "num_trajectories=4", "num_branches=2", "hidden_sizes=8,8", "--num_iterations", "150")
+
+
+def submitted(tmp_path, *arguments, scheduler="slurm", dry_run=True):
+    folders = ("--runs", str(tmp_path / "runs"), "--jobs", str(tmp_path / "jobs"))
+    own = ("--scheduler", scheduler, *RUN, *folders, *(("--dry-run",) if dry_run else ()))
+    return submit.main([*own, *arguments, "--", *SMALL])
+
+
+def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
+    sweep = tmp_path / "sweep.txt"
+    sweep.write_text("--set gamma=0.9  # short-sighted\n\n--set gamma=0.99 delta_max=0.1\n")
+    assert submitted(tmp_path, "--seeds", "0-2,7", "--sweep", str(sweep), "--ranks", "3") == 0
+    tasks = (tmp_path / "jobs/tdpo-pendulum-nlr-1/tasks.txt").read_text().splitlines()
+    assert len(tasks) == 8 and len({re.search(r"--log_dir (\S+)", task)[1] for task in tasks}) == 8
+    assert "--seed 7 --set gamma=0.9 " in tasks[3] and "--seed 0 --set gamma=0.99 delta_max=0.1 " in tasks[4]
+    assert all("--max_walltime 00:17:30" in task for task in tasks)
+    script = capsys.readouterr().out
+    for line in ("#SBATCH --array=0-7", "#SBATCH --ntasks=3", "#SBATCH --signal=B:USR1@300", "#SBATCH --time=00:20:00"):
+        assert line in script
+    assert submitted(tmp_path) == 0 and (tmp_path / "jobs/tdpo-pendulum-nlr-2").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--seeds", "5-2"), "the last is before the first"),
+        (("--seeds", "a"), "--seeds must be like"),
+        (("--seeds", "1,1"), "named twice"),
+        (("--time", "1h"), "--time must be HH:MM:SS"),
+        (("--time", "00:05:00"), "must be more than 10 minutes"),
+        (("--ranks", "0"), "--ranks must be at least 1"),
+        (("--ranks", "5"), "num_trajectories must be at least the number of ranks (5), got 4"),
+        (("--alg", "tdop"), "did you mean 'tdpo'"),
+        (("--sweep", "/no/such"), "No such file"),
+    ],
+)
+def test_what_a_run_would_refuse_is_refused_before_it_waits(tmp_path, capsys, arguments, message):
+    assert submitted(tmp_path, *arguments) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "jobs").exists()
+
+
+def test_site_values_come_from_one_place(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TDPO_PARTITION", "long")
+    monkeypatch.setenv("TDPO_ACCOUNT", "physics")
+    for scheduler, lines in (("slurm", ("--partition=long", "--account=physics")), ("pbs", ("-q long", "-A physics"))):
+        assert submitted(tmp_path, scheduler=scheduler) == 0
+        printed = capsys.readouterr().out
+        assert all(line in printed for line in lines)
+
+
+@pytest.mark.parametrize("scheduler", submit.SCHEDULERS)
+def test_scripts_pass_shellcheck(tmp_path, scheduler):
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed: make system-deps")
+    assert submitted(tmp_path, "--seeds", "0-1", scheduler=scheduler) == 0
+    scripts = [*(tmp_path / "jobs").glob("*/*.sh"), ROOT / "hpc/job.sh", ROOT / "hpc/env.sh"]
+    checked = subprocess.run(["shellcheck", "-x", *scripts], capture_output=True, text=True, cwd=ROOT)
+    assert checked.returncode == 0, checked.stdout
+
+
+def undisturbed(program, folder):
+    assert program("run", "--env", "pendulum-nlr", "--seed", "0", *SMALL, "--log_dir", str(folder)).returncode == 0
+    return deterministic_part(folder)
+
+
+@pytest.fixture
+def site(monkeypatch, mpirun):
+    """What hpc/env.sh would be given at a site."""
+    for name, value in mpi_environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TDPO_PYTHON", sys.executable)
+    monkeypatch.setenv("TDPO_MPIRUN", mpirun)
+    monkeypatch.setenv("TDPO_MPIRUN_OPTIONS", "--bind-to none")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.mark.slow
+def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path, site, program, monkeypatch):
+    """The script's body under the variables that PBS sets; `qsub` writes down what it was asked."""
+    assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", scheduler="pbs") == 0
+    folder, run = tmp_path / "jobs/tdpo-pendulum-nlr-1", tmp_path / "runs/tdpo-pendulum-nlr-0"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/qsub").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
+    (tmp_path / "bin/qsub").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PBS_ARRAY_INDEX", "0")
+    first = subprocess.Popen(
+        ["bash", str(folder / "job.sh")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    while first.poll() is None and not (run / "progress.csv").exists():
+        time.sleep(0.02)
+    first.terminate()  # what PBS does before it kills
+    output, _ = first.communicate(timeout=120)
+    assert first.returncode == 85, output
+    assert (tmp_path / "asked").read_text() == f"-v TASK=0 {folder}/again.sh\n"
+    again = (folder / "again.sh").read_text()
+    assert "#PBS -J" not in again and "#PBS -J 0-1" in (folder / "job.sh").read_text()
+    monkeypatch.delenv("PBS_ARRAY_INDEX")
+    monkeypatch.setenv("TASK", "0")
+    assert subprocess.run(["bash", str(folder / "again.sh")], capture_output=True, timeout=300).returncode == 0
+    assert deterministic_part(run) == undisturbed(program, tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not slurm.is_installed(), reason="no Slurm here: make system-deps, as root")
+def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undisturbed(tmp_path, site, program, capfd):
+    cluster = slurm.Slurm(tmp_path / "slurm")
+    try:
+        cluster.start()
+        os.environ["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
+        assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", dry_run=False) == 0
+        job = re.search(r"Submitted batch job (\d+)", capfd.readouterr().out)[1]
+        runs = [tmp_path / f"runs/tdpo-pendulum-nlr-{seed}" for seed in (0, 1)]
+        cluster.wait_for(lambda: (runs[0] / "progress.csv").exists(), "the first rows of task 0")
+        cluster.run("scancel", "--signal=USR1", "--batch", f"{job}_0")  # as Slurm itself does before the end
+        log = tmp_path / "jobs/tdpo-pendulum-nlr-1/0.log"
+        cluster.wait_for(lambda: "queues again" in log.read_text(), "the checkpoint of task 0")
+        cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "both tasks to end", seconds=300)
+        assert "exit code 85" in log.read_text() and "resumed at iteration" in log.read_text()
+        assert deterministic_part(runs[0]) == undisturbed(program, tmp_path / "whole")
+        assert deterministic_part(runs[1]).count("\n") == 150
+        cluster.run("scontrol", "requeue", f"{job}_1")  # finished: it ends at once
+        cluster.wait_for(lambda: "finished already" in log.with_name("1.log").read_text(), "task 1 to say so")
+        cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "task 1 to end again")
+    finally:
+        os.environ.pop("SLURM_CONF", None)
+        cluster.stop()
