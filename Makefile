@@ -12,7 +12,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: venv demo test check bench clean
+.PHONY: venv demo test check bench faults system-deps clean
 venv: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
@@ -40,6 +40,15 @@ bench: venv
 	$(BIN)/python benchmarks/leg_speed.py
 	$(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
+	$(BIN)/python benchmarks/baselines_speed.py
+
+faults: venv
+	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
+
+# Optional: what some tests need and skip without (a private Slurm, shellcheck). Debian, as root.
+system-deps:
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

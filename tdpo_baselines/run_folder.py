@@ -60,7 +60,8 @@ class RunFolder:
         """Make the folder and prove that it can be written, before any work is done."""
         probe = self.path / f".probe-{os.getpid()}"
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            for folder in (self.path, self.checkpoints, self.best):
+                folder.mkdir(parents=True, exist_ok=True)
             try:
                 probe.write_bytes(bytes(16384))
             finally:

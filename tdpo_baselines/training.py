@@ -210,7 +210,8 @@ class Training:
     def _write_checkpoints(self, learned: dict) -> None:
         progress, config = self._progress, self._config.to_json()
         if progress.best_theta is None:
-            shutil.rmtree(self._folder.best, ignore_errors=True)  # of the first stage
+            for path in self._folder.best.iterdir():  # of the first stage
+                shutil.rmtree(path)
         elif progress.best_iteration != self._best_saved:
             best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration), "config": config}
             checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)

@@ -30,7 +30,7 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
     partial = folder / f".partial-{os.getpid()}"
     try:
         remove_partial(folder)
-        partial.mkdir(parents=True)
+        partial.mkdir()  # the folder must be there: one that has disappeared is not to be made anew
         variables = {name: tf.Variable(value, trainable=False) for name, value in state.items()}
         tf.train.Checkpoint(**variables).write(str(partial / _FILES))
         _sync(partial)
@@ -43,7 +43,8 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
             shutil.rmtree(old)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise OSError(f"cannot write checkpoint {target}: {_reason(error)}; the ones before it are intact") from error
+        fate = "the ones before it are intact" if folder.exists() else "its folder has disappeared"
+        raise OSError(f"cannot write checkpoint {target}: {_reason(error)}; {fate}") from error
 
 
 def load(path: Path) -> State:

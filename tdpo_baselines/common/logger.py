@@ -40,6 +40,8 @@ class ProgressCSV:
         if self._columns != list(row):
             raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
         lines += ",".join(map(_text, row.values())) + "\n"
+        if not self._path.exists():
+            raise OSError(f"{self._path} has disappeared while the run went on; restore its folder, or start anew")
         try:
             self._file.write(lines)
             self._file.flush()

@@ -81,6 +81,7 @@ def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> 
     width = Columns.of(environment.observation_size, environment.action_size).width
     require_memory("buffer_size", 4 * width * config.buffer_size)
     require_memory("updates_per_round and batch_size", 8 * width * config.updates_per_round * config.batch_size)
+    require_memory("num_trajectories and steps_per_round", 8 * 3 * width * N * config.steps_per_round)
 
 
 def coloured_exploration(config: OffPolicySettings, environment, state, rng: np.random.Generator, shape):
