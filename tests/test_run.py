@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import pickle
 import random
 import re
 import shutil
@@ -358,6 +359,34 @@ def test_full_disk_while_logging_is_named_and_nothing_is_lost(program, tmp_path,
     with pytest.raises(OSError, match="progress.csv: No space left on device; make room and continue with --resume"):
         log.write(dict.fromkeys(log._columns, 1))
     assert deterministic_part(folder) == deterministic_part(reference)
+
+
+class Malicious:
+    """Pickled, it writes a file when it is loaded."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def __reduce__(self):
+        return open, (str(self._path), "w")
+
+
+def test_pickles_in_a_run_folder_are_never_loaded(program, tmp_path, reference):
+    folder, trace = tmp_path / "run", tmp_path / "executed"
+    shutil.copytree(reference, folder)
+    harmful = pickle.dumps(Malicious(trace))
+    newest = max((folder / "checkpoints").iterdir())
+    for path in (folder / "policy.pkl", folder / "best" / "theta.pkl", newest / "state.pkl", newest / "state.index"):
+        path.write_bytes(harmful)
+    (folder / "state.npy").write_bytes(harmful)
+    assert program("evaluate", str(folder), "--episodes", "1").returncode == 0
+    assert program("evaluate", str(folder), "--episodes", "1", "--best").returncode == 0
+    assert program("plot", str(folder), "--out", str(tmp_path / "curves.png")).returncode == 0
+    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
+    assert process.returncode == 0 and "torn or corrupt" in process.stderr
+    assert not trace.exists()
+    pickle.loads(harmful).close()
+    assert trace.exists()  # it would have worked
 
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path, capsys):
