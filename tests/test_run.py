@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from programs import deterministic_part, kill_all, mpi_environment
+from programs import ROOT, deterministic_part, kill_all, mpi_environment
 
 from tdpo_baselines import registry, run
 
@@ -235,6 +235,17 @@ def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path,
     assert process.returncode != 0
     assert f"[rank 1] {kind}: " in process.stderr
     assert "[rank 0]" not in process.stderr
+
+
+@pytest.mark.parametrize("algorithm", ["ppo1", "td3"])
+def test_reward_that_is_not_a_number_on_one_rank_ends_all_with_its_name(program, tmp_path, algorithm, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'tests/support'}")
+    process = program(
+        "run", "--alg", algorithm, "--env", "not_a_number:NotANumber-v0", "--num_trajectories", "2",
+        "--num_timesteps", "5000", "--log_dir", str(tmp_path / "run"), ranks=2,
+    )  # fmt: skip
+    assert process.returncode == 1 and "Traceback" not in process.stderr
+    assert re.search(r"^error: iteration 1: return of stream \[[01]\] is nan; the state before", process.stderr, re.M)
 
 
 def test_resume_without_a_readable_checkpoint_touches_nothing(program, tmp_path, reference):

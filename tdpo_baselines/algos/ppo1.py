@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..common.adam import Adam
 from ..common.checks import require_finite
 from ..common.comm import Comm
 from ..common.descent import Descent
@@ -26,6 +25,7 @@ from ..common.mlp import num_parameters
 from ..common.on_policy import (
     ActorCritic,
     Batch,
+    OnPolicyLearner,
     OnPolicySettings,
     Policy,
     check_on_policy,
@@ -84,13 +84,13 @@ def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
     return config.value_coefficient * error**2 - gain - config.entropy_coefficient * entropy
 
 
-class Learner:
-    """One update at a time. `state` is all that a checkpoint must hold."""
+class Learner(OnPolicyLearner):
+    """One update at a time."""
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
         self.config = config
         self._comm, self._seed = comm, seed
-        self._agent = agent = ActorCritic(config, roller, comm, seed)
+        agent = ActorCritic(config, roller, comm, seed)
         self._descent = Descent(
             lambda *arguments: loss(*arguments, config=config, sizes=agent.sizes),
             config.minibatch_size,
@@ -98,22 +98,8 @@ class Learner:
             max_norm=config.max_gradient_norm,
             epsilon=config.adam_epsilon,
         )
-        self._adam = Adam.of_size(len(self._parameters()))
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self._agent.theta
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {**self._agent.state(), **self._adam.state()}
-
-    def load_state(self, state: dict[str, np.ndarray]) -> None:
-        self._agent.load_state(state)
-        self._adam = Adam.from_state(state)
-
-    def begin_from(self, state: dict[str, np.ndarray]) -> None:
-        self._agent.begin_from(state)
-        self._adam = Adam.from_state(state)
+        num_fitted = num_parameters(agent.sizes) + agent.sizes[-1] + num_parameters(agent.value_sizes)
+        super().__init__(agent, num_fitted)
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect segments, descend on them, and return the row for the log."""

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common import cg
-from ..common.adam import Adam
 from ..common.blocks import Blocks
 from ..common.checks import require_finite
 from ..common.comm import Comm
@@ -29,6 +28,7 @@ from ..common.mlp import num_parameters
 from ..common.on_policy import (
     ActorCritic,
     Batch,
+    OnPolicyLearner,
     OnPolicySettings,
     Policy,
     check_on_policy,
@@ -79,13 +79,13 @@ class Step(NamedTuple):
     step_coefficient: float = 0.0  # of the full step; 0: none was taken
 
 
-class Learner:
-    """One update at a time. `state` is all that a checkpoint must hold."""
+class Learner(OnPolicyLearner):
+    """One update at a time."""
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
         self.config = config
         self._comm, self._seed = comm, seed
-        self._agent = agent = ActorCritic(config, roller, comm, seed)
+        agent = ActorCritic(config, roller, comm, seed)
         N, L = config.num_trajectories, config.steps_per_trajectory
         self._blocks = Blocks(N, L, agent.sizes, comm, "float32")  # as all peers; half of the time
         self._value_descent = Descent(
@@ -95,22 +95,7 @@ class Learner:
             max_norm=None,
             epsilon=1e-8,
         )
-        self._adam = Adam.of_size(num_parameters(agent.value_sizes))
-
-    @property
-    def theta(self) -> np.ndarray:
-        return self._agent.theta
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {**self._agent.state(), **self._adam.state()}
-
-    def load_state(self, state: dict[str, np.ndarray]) -> None:
-        self._agent.load_state(state)
-        self._adam = Adam.from_state(state)
-
-    def begin_from(self, state: dict[str, np.ndarray]) -> None:
-        self._agent.begin_from(state)
-        self._adam = Adam.from_state(state)
+        super().__init__(agent, num_parameters(agent.value_sizes))
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect segments, step, fit the values, and return the row for the log."""

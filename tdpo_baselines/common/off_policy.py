@@ -287,7 +287,6 @@ class OffPolicyLearner:
         for number in range(iteration * config.rounds_per_iteration, (iteration + 1) * config.rounds_per_iteration):
             is_random = total_timesteps < config.random_timesteps
             segments = self._streams.collect(*self._exploration(number, is_random), number)
-            require_finite("reward", segments.rewards)
             centre, scale = map(np.array, (self._roller.style.centre, self._roller.style.scale))
             self._replay.add(self._columns.rows(segments, (segments.actions - centre) / scale))
             total_timesteps += config.num_trajectories * config.steps_per_round

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..config import Settings, option
 from . import mlp
-from .checks import require_finite, require_memory, require_trajectories
+from .adam import Adam
+from .checks import require_memory, require_trajectories
 from .comm import Comm
 from .returns import generalised_advantages
 from .running_stats import RunningStats, folded, unfolded
@@ -145,7 +146,6 @@ class ActorCritic:
         None in the first update with normalised observations: it only tells their scale.
         """
         segments = self.streams.collect(self.theta, self._noise(iteration), iteration)
-        require_finite("reward", segments.rewards)
         is_first = self._stats.observation_count == 0
         policy = Policy(self.theta, self.log_std) if is_first else None
         self._merge_observations(segments)
@@ -205,3 +205,26 @@ class ActorCritic:
         self.theta, self.log_std, self._value_theta = state["theta"], state["log_std"], state["value_theta"]
         self._target_sums = state["target_sums"]
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
+
+
+class OnPolicyLearner:
+    """What every learner must have, for one that is an agent and the moments of its Adam."""
+
+    def __init__(self, agent: ActorCritic, num_fitted: int):
+        self._agent, self._adam = agent, Adam.of_size(num_fitted)
+
+    @property
+    def theta(self) -> np.ndarray:
+        return self._agent.theta
+
+    def state(self) -> dict[str, Any]:
+        """All that a checkpoint must hold."""
+        return {**self._agent.state(), **self._adam.state()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._agent.load_state(state)
+        self._adam = Adam.from_state(state)
+
+    def begin_from(self, state: dict[str, Any]) -> None:
+        self._agent.begin_from(state)
+        self._adam = Adam.from_state(state)

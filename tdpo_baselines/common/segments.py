@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .checks import require_finite
 from .comm import Comm
 from .seeding import generator
 
@@ -74,6 +75,7 @@ class Streams:
             self._go_on(theta, mine, segments, done)
         self.episodes = Episodes(*(self._comm.gather(array, self._num_streams) for array in mine))
         self._num_collected += self._num_streams * L
+        require_finite("return of stream", self.episodes.stream_returns + self.episodes.ended_returns)  # on all ranks
         return segments
 
     def _begin_episodes(self, mine: Episodes, done: np.ndarray, iteration: int) -> None:
