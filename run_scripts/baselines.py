@@ -55,7 +55,7 @@ COMPARED = {
         "ddpg": (*LONG, "hidden_sizes=64,64", "batch_size=256", "steps_per_round=200", "updates_per_round=10"),
     },
 }
-COMPARED_TIMESTEPS = 5e6
+COMPARED_TIMESTEPS = 3e6
 COMPARISONS = {
     f"{task}-{algorithm}": Experiment(
         f"{algorithm} on {task}",
