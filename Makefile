@@ -27,7 +27,7 @@ demo: venv
 	@echo "demo.png shows the angle in time and frequency against its targets; the run is in $(DEMO_RUN)"
 
 test: venv
-	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest
+	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: venv
 	$(BIN)/ruff format --check .

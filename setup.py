@@ -25,6 +25,6 @@ setup(
         "site-mpi": ["mpi4py>=4.0"],
         "tensorboard": ["tensorboard>=2.16"],
         "gym": ["gym>=0.25"],  # environments of the classic library, as gym:Id
-        "dev": ["pytest>=8.0", "scipy>=1.11", "gym>=0.26", "ruff>=0.6", "mypy>=1.11"],
+        "dev": ["pytest>=8.0", "pytest-xdist>=3.5", "scipy>=1.11", "gym>=0.26", "ruff>=0.6", "mypy>=1.11"],
     },
 )

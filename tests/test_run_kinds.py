@@ -1,0 +1,145 @@
+"""Every kind of run is one run: on any number of ranks, killed, resumed; and what ends it, ends it on all of them."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from programs import ROOT, deterministic_part, kill_all, mpi_environment
+from small_run import SMALL
+
+pytestmark = pytest.mark.slow
+
+LEG = ("num_trajectories=5", "max_branch_steps=200", "branch_growth_steps=1e5", "hidden_sizes=16,16")
+LEG_RUN = ("--env", "leg", "--set", *LEG, "--num_iterations", "12", "--checkpoint_every", "2", "--log_dir")
+
+
+@pytest.fixture(scope="module")
+def leg_reference(program, tmp_path_factory):
+    """MuJoCo's solver, a main trajectory shared by all branches, and every schedule, on one rank."""
+    folder = tmp_path_factory.mktemp("leg") / "run"
+    process = program("run", *LEG_RUN, str(folder))
+    assert process.returncode == 0, process.stderr
+    return folder
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_leg_is_the_same_on_any_number_of_ranks(program, tmp_path, leg_reference, ranks):
+    assert program("run", *LEG_RUN, str(tmp_path / "run"), ranks=ranks).returncode == 0
+    assert deterministic_part(tmp_path / "run") == deterministic_part(leg_reference)
+
+
+def test_leg_killed_and_resumed_on_other_ranks_is_the_same(background_program, program, tmp_path, leg_reference):
+    killed = background_program("run", *LEG_RUN, str(tmp_path / "run"), ranks=2)
+    progress = tmp_path / "run" / "progress.csv"
+    while killed.poll() is None and not (progress.exists() and progress.read_text().count("\n") > 4):
+        time.sleep(0.002)
+    kill_all(str(tmp_path / "run"))
+    killed.communicate()
+    assert program("run", *LEG_RUN, str(tmp_path / "run"), "--resume", ranks=3).returncode == 0
+    assert deterministic_part(tmp_path / "run") == deterministic_part(leg_reference)
+
+
+def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference, tmp_path):
+    picture = tmp_path / "landing.png"
+    start = ("--reset", "theta_hip=-0.5,height=0.3", "--episodes", "1")
+    process = program("evaluate", str(leg_reference), *start, "--json", "--plot", str(picture))
+    assert process.returncode == 0, process.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    given = json.loads(process.stdout)["episodes"]
+    usual = json.loads(program("evaluate", str(leg_reference), "--episodes", "1", "--json").stdout)["episodes"]
+    assert given["payoff"] != usual["payoff"]
+    process = program("evaluate", str(leg_reference), "--reset", "hip=1")
+    assert process.returncode == 2 and "unknown start value 'hip'" in process.stderr
+    process = program("evaluate", str(leg_reference), "--reset", "height=high")
+    assert process.returncode == 2 and "height must be a finite number" in process.stderr
+
+
+OFF_POLICY = "steps_per_round=20 updates_per_round=6 rounds_per_iteration=3 random_timesteps=300 batch_size=40"
+KINDS = {  # how many ranks begin, how many resume; every rank loads TensorFlow, so most are few
+    "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
+    "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
+    "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
+    "replayed": (2, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
+    "trpo": (3, 1, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch_size=100"),
+    "ppo1": (2, 3, "--alg ppo1 --env Hopper-v5 --set steps_per_trajectory=110 minibatch_size=300 num_epochs=2"),
+    "td3": (3, 1, f"--alg td3 --env pendulum-nlr --set {OFF_POLICY} buffer_size=500 noise=pink"),
+    "ddpg": (1, 2, f"--alg ddpg --env Pendulum-v1 --set {OFF_POLICY} parameter_noise_std=0.2 critic_l2=0.01"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_run_is_the_same_begun_on_several_ranks_and_resumed_on_fewer(program, tmp_path, kind):
+    begins, resumes, text = KINDS[kind]
+    arguments = (*text.split(), "num_trajectories=5", "hidden_sizes=8,8", "--num_iterations")
+    for process in (
+        program("run", *arguments, "4", "--log_dir", str(tmp_path / "alone")),
+        program("run", *arguments, "2", "--log_dir", str(tmp_path / "many"), ranks=begins),
+        program("run", *arguments, "4", "--log_dir", str(tmp_path / "many"), "--resume", ranks=resumes),
+    ):
+        assert process.returncode == 0, process.stderr
+    assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
+
+
+def test_first_stage_ends_at_its_time_and_the_run_goes_on_the_same_when_stopped_there(program, tmp_path):
+    first = ("first_stage.timesteps=20000", "first_stage.env.start_scale=0.5", "first_stage.delta_max=0.01")
+    arguments, whole, parts = (*SMALL, *first, "--log_dir"), tmp_path / "whole", tmp_path / "parts"
+    assert program("run", *arguments, str(whole), "--num_iterations", "7").returncode == 0
+    header, *rows = (line.split(",") for line in deterministic_part(whole).splitlines())
+    steps_before = [0] + [int(row[1]) for row in rows[:-1]]
+    is_first = [float(row[header.index("delta_max")]) <= 0.01 for row in rows]
+    assert is_first == [steps < 20000 for steps in steps_before] and 0 < sum(is_first) < 7
+    boundary = program("run", *arguments, str(parts), "--num_iterations", str(sum(is_first)), ranks=2)
+    assert "first stage: 20000 timesteps with delta_max=0.01 env.start_scale=0.5" in boundary.stdout
+    assert boundary.returncode == 0 and "inf" not in boundary.stdout
+    assert program("run", *arguments, str(parts), "--num_iterations", "7", "--resume").returncode == 0
+    assert deterministic_part(parts) == deterministic_part(whole)
+    best = program("evaluate", str(parts), "--best", "--json")
+    assert json.loads(best.stdout)["iteration"] >= sum(is_first)
+
+
+def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
+    """Long dot products would be split over threads, and so depend on the cores, were threads not limited."""
+    large = ("--env", "pendulum-nlr", "--set", "num_trajectories=3", "num_branches=1", "hidden_sizes=128,128")
+    arguments = (*large, "--num_iterations", "4", "--log_dir")
+    assert program("run", *arguments, str(tmp_path / "all-cores")).returncode == 0
+    assert program("run", *arguments, str(tmp_path / "ranks"), ranks=2).returncode == 0
+    one_core = {min(os.sched_getaffinity(0))}
+    pinned = program("run", *arguments, str(tmp_path / "one"), preexec_fn=lambda: os.sched_setaffinity(0, one_core))
+    assert pinned.returncode == 0
+    expected = deterministic_part(tmp_path / "all-cores")
+    assert deterministic_part(tmp_path / "ranks") == deterministic_part(tmp_path / "one") == expected
+
+
+@pytest.mark.parametrize("kind", ["KeyError", "OSError", "FloatingPointError", "ValueError"])
+def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path, kind):
+    code = (
+        "import sys, tdpo_baselines.algos.tdpo as tdpo\n"
+        "from tdpo_baselines import run\n"
+        "from tdpo_baselines.common import launcher\n"
+        "best_step = tdpo.best_step\n"
+        "def broken(*arguments):\n"
+        f"    if launcher.rank() == 1: raise {kind}('planted')\n"
+        "    return best_step(*arguments)\n"
+        "tdpo.best_step = broken\n"
+        "sys.exit(run.main())\n"
+    )
+    command = [mpirun, "-np", "3", sys.executable, "-c", code, *SMALL, "--log_dir", str(tmp_path / "run")]
+    process = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), timeout=120)
+    assert process.returncode != 0
+    assert f"[rank 1] {kind}: " in process.stderr
+    assert "[rank 0]" not in process.stderr
+
+
+@pytest.mark.parametrize("algorithm", ["ppo1", "td3"])
+def test_reward_that_is_not_a_number_on_one_rank_ends_all_with_its_name(program, tmp_path, algorithm, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'tests/support'}")
+    process = program(
+        "run", "--alg", algorithm, "--env", "not_a_number:NotANumber-v0", "--num_trajectories", "2",
+        "--num_timesteps", "5000", "--log_dir", str(tmp_path / "run"), ranks=2,
+    )  # fmt: skip
+    assert process.returncode == 1 and "Traceback" not in process.stderr
+    assert re.search(r"^error: iteration 1: return of stream \[[01]\] is nan; the state before", process.stderr, re.M)
