@@ -40,7 +40,8 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
         folder.read_config()
         newest = checkpoint.load_newest(folder.best if use_best else folder.checkpoints)
         if newest is None:
-            raise ValueError(f"{path} has no checkpoint that can be read; has the run reached its first one?")
+            what = "best parameters yet: no episode has ended" if use_best else "checkpoint yet"
+            raise ValueError(f"{path} has no {what}")
         state = newest
     return Trained(RunConfig.from_checkpoint(state), state["theta"], int(state["iteration"]), state)
 

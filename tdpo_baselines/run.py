@@ -155,9 +155,12 @@ def make_stages(config: RunConfig) -> list[Stage]:
         return [own]
     with naming("first_stage"):
         first = make_stage(config, config.first_stage)
-    sizes = [(s.environment.observation_size, s.environment.action_size, s.options.hidden_sizes) for s in (first, own)]
-    if sizes[0] != sizes[1]:
-        raise ValueError("first_stage must have the observations, actions and hidden_sizes of the run")
+    networks = [
+        (e.observation_size, e.action_size, options.hidden_sizes, options.network_style(e))
+        for options, e in (first, own)
+    ]
+    if networks[0] != networks[1]:
+        raise ValueError("first_stage must have the observations, actions, hidden_sizes and activation of the run")
     return [first, own]
 
 
@@ -317,6 +320,8 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
     num_cores, num_local = len(os.sched_getaffinity(0)), launcher.num_local_ranks()
     if num_local is not None and num_local > num_cores:
         console.say(f"warning: {num_local} ranks share {num_cores} core(s) of this host: a rank per core is faster")
+    if getattr(options, "random_timesteps", 0) >= make_budget(arguments).num_timesteps:
+        console.say("warning: all steps are random ones: random_timesteps is not less than num_timesteps")
     if config.first_stage:
         console.say(first_stage_text(config.first_stage, make_budget(arguments).num_timesteps))
     if hasattr(options, "num_branches") and hasattr(environment, "how_branches_start"):

@@ -1,7 +1,8 @@
 """The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
 
 An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`,
-`begin_from()` and `theta`. A first stage has a learner of its own. All ranks run this loop in step; only rank 0 writes.
+`begin_from()`, `theta`, and `has_small_state`, whether its state can be kept aside during an update. A first stage
+has a learner of its own. All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
@@ -147,15 +148,20 @@ class Training:
 
     def _iterate(self) -> dict:
         progress, theta = self._progress, self._learner.theta
+        before = self._learner.state() if self._learner.has_small_state else None
         try:
             stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
         except NotFinite as error:
-            self._save()
+            fate = "the last checkpoint"
+            if before is not None:
+                self._learner.load_state(before)
+                self._save()
+                fate = "the state before it"
             raise NotFinite(
-                f"iteration {progress.iteration + 1}: {error}; the state before it is saved in "
-                f"{self._folder.checkpoints}; smaller steps or perturbations may help"
+                f"iteration {progress.iteration + 1}: {error}; {fate} is saved in {self._folder.checkpoints}; "
+                "smaller steps or less noise may help"
             ) from error
-        if stats["payoff"] > progress.best_payoff:
+        if stats["payoff"] > progress.best_payoff and not stats.get("is_random"):
             progress.best_payoff, progress.best_iteration = stats["payoff"], progress.iteration
             progress.best_theta = theta
         progress.iteration += 1

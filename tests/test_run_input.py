@@ -32,9 +32,9 @@ BAD = {
     ("--env", "leg", "--set", "env.control_rate_hz=300"): "control_rate_hz must divide 4000",
     ("--env", "leg", "--set", "max_branch_steps=5", "held_steps=6"): "max_branch_steps must be at least held_steps",
     ("--env", "pendulum-nlr", "--checkpoint_minutes", "0"): "checkpoint_minutes must be more than 0",
-    ("--env", "Pendulum-v1", "--alg", "td3", "--num_trajectories", "3"): "batch_size must be a multiple of num_traj",
+    ("--env", "Pendulum-v1", "--alg", "td3", "--num_trajectories", "3"): "pass --set batch_size=255 buffer_size=999999",
     ("--env", "pendulum-nlr", "--alg", "ppo1", "--set", "minibatch_size=9999"): "minibatch_size must be at most",
-    ("--env", "pendulum-nlr", "--alg", "ddpg", "--set", "buffer_size=1e11"): "buffer_size need about",
+    ("--env", "pendulum-nlr", "--alg", "ddpg", "--set", "buffer_size=1e11"): "transitions of buffer_size need about",
     ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
     ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",
     ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",
@@ -42,7 +42,13 @@ BAD = {
     ("--env", "pendulum-nlr", "--set", "first_stage.gamma=0.9"): "first_stage.timesteps is missing",
     ("--env", "pendulum-nlr", "--set", "first_stage.timestep=9"): "did you mean 'timestep'",
     ("--env", "pendulum-nlr", "--set", "first_stage.timesteps=9", "first_stage.gama=1"): "first_stage: unknown option",
-    ("--env", "pendulum-nlr", "--set", "first_stage.timesteps=9", "first_stage.hidden_sizes=8"): "hidden_sizes of the",
+    (
+        "--env",
+        "pendulum-nlr",
+        "--set",
+        "first_stage.timesteps=9",
+        "first_stage.hidden_sizes=8",
+    ): "first_stage must have",
     (): "--env is missing",
 }
 

@@ -2,7 +2,7 @@
 (Plappert et al. 2017, arXiv 1706.01905).
 
 Differences from the papers
-  1. Updates come in rounds: some steps of every stream, then as many updates; see common/off_policy.py.
+  1. Updates come in rounds: some steps of every stream, then some updates; see common/off_policy.py.
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
   3. A time limit is not an end: only what the environment itself ended has no future.
   4. Actions enter the critic with the observation, not in its second layer; there is no batch normalisation.
@@ -27,7 +27,12 @@ ADAPTION = 1.01  # of the parameter noise's scale, per segment (openai/baselines
 
 @dataclass(frozen=True)
 class Config(OffPolicySettings):
-    critic_l2: float = option(0.0, "weight of the critic's squared parameters (openai/baselines: .01)", low=0, high=1e6)
+    critic_l2: float = option(
+        0.0,
+        "weight of the critic's squared parameters (openai/baselines: .01 of weights)",
+        low=0,
+        high=1e6,
+    )
     parameter_noise_std: float | None = option(
         None,
         "explore with noise on the actor's parameters that changes actions by this much, in units of half their range, "
@@ -41,7 +46,11 @@ def check(config: Config, environment, num_ranks: int) -> None:
     check_off_policy(config, environment, num_ranks)
 
 
-exploration = coloured_exploration
+def exploration(config: Config, environment, state, rng: np.random.Generator, shape):
+    """The noise [E, T, A] on actions; None with noise on parameters, which `evaluate` does not draw."""
+    if config.parameter_noise_std is not None:
+        return None
+    return coloured_exploration(config, environment, state, rng, shape)
 
 
 def layer_scales(theta: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
@@ -60,8 +69,8 @@ class Learner(OffPolicyLearner):
     def state(self) -> dict[str, np.ndarray]:
         return {**super().state(), "parameter_scale": np.asarray(self._parameter_scale)}
 
-    def load_state(self, state: dict[str, np.ndarray]) -> None:
-        super().load_state(state)
+    def begin_from(self, state: dict[str, np.ndarray]) -> None:
+        super().begin_from(state)
         self._parameter_scale = float(state["parameter_scale"])
 
     def _exploration(self, number: int, is_random: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -41,7 +41,9 @@ from ..config import option
 class Config(OnPolicySettings):
     clip: float = option(0.2, "ratios are rewarded up to this far from 1 (all)", above=0, high=10)
     num_epochs: int = option(10, "passes over the steps of an update (openai/baselines, SB3)", low=1, high=1000)
-    minibatch_size: int = option(64, "steps per gradient, over all ranks (openai/baselines, SB3)", low=1, high=10**9)
+    minibatch_size: int = option(
+        64, "steps per gradient, over all ranks; what is left over is left out (SB3)", low=1, high=10**9
+    )
     learning_rate: float = option(3e-4, "Adam's step (openai/baselines, SB3)", above=0, high=1)
     decay_timesteps: float | None = option(
         None,
@@ -60,6 +62,8 @@ class Config(OnPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_on_policy(config, environment, num_ranks, minibatch_size=config.minibatch_size)
+    if config.is_clip_decayed and config.decay_timesteps is None:
+        raise ValueError("is_clip_decayed needs decay_timesteps: at how many timesteps the clip is to be 0")
 
 
 exploration = gaussian_exploration
@@ -127,7 +131,7 @@ class Learner(OnPolicyLearner):
         z = batch.offsets / np.exp(agent.log_std)
         old = np.sum(-(z**2) / 2 - agent.log_std, axis=2)  # [n, L] log probability but for a constant
         rows = agent.rows(batch.observations, batch.means + batch.offsets, old, batch.advantages, batch.targets)
-        parameters, self._adam, mean_loss = self._descent.run(
+        parameters, adam, mean_loss = self._descent.run(
             self._parameters(),
             self._adam,
             rows,
@@ -137,6 +141,7 @@ class Learner(OnPolicyLearner):
             decay=decay,
         )
         require_finite("parameter", parameters)
+        self._adam = adam
         P, A = len(agent.theta), len(agent.log_std)
         agent.policy = Policy(parameters[:P], parameters[P : P + A])
         agent.value_theta = parameters[P + A :]

@@ -1,7 +1,7 @@
 """Twin Delayed Deep Deterministic Policy Gradient (Fujimoto et al. 2018, arXiv 1802.09477).
 
 Differences from the paper
-  1. Updates come in rounds: some steps of every stream, then as many updates; see common/off_policy.py.
+  1. Updates come in rounds: some steps of every stream, then some updates; see common/off_policy.py.
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
   3. A time limit is not an end: only what the environment itself ended has no future.
   4. Exploration noise may be coloured, and the actor's output linear.

@@ -356,6 +356,8 @@ class Safeguard(NamedTuple):
 
 
 class Learner:
+    has_small_state = True
+
     """Algorithm 1, one iteration at a time. `state` is all that a checkpoint must hold."""
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):

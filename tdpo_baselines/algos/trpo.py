@@ -157,7 +157,7 @@ class Learner(OnPolicyLearner):
     def _fit_values(self, batch: Batch, iteration: int) -> float:
         """By minibatches of all ranks' steps; the r.m.s. error on the way, in units of the returns."""
         agent, config = self._agent, self.config
-        agent.value_theta, self._adam, loss = self._value_descent.run(
+        theta, adam, loss = self._value_descent.run(
             agent.value_theta,
             self._adam,
             agent.rows(batch.observations, batch.targets),
@@ -165,5 +165,6 @@ class Learner(OnPolicyLearner):
             rng=generator(self._seed, "minibatches", iteration),
             learning_rate=config.value_learning_rate,
         )
-        require_finite("value", agent.value_theta)
+        require_finite("parameter of the value", theta)
+        agent.value_theta, self._adam = theta, adam
         return float(np.sqrt(loss)) * agent.value_scale

@@ -165,6 +165,7 @@ class GymRoller:
         self.start_size = environment.start_size
         self.state_size = environment.state_size
         self.style = style
+        self.is_action_limited = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)  # [A]
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma
@@ -225,7 +226,8 @@ class GymRoller:
                 out.actions[b, k], out.rewards[b, k] = action, reward
             total += discount * reward
             discount *= self._gamma
-            out.returns[b], out.lengths[b], out.is_terminal[b] = total, k + 1, is_terminal
+            out.returns[b], out.lengths[b] = total, k + 1
+            out.is_terminal[b], out.is_truncated[b] = is_terminal, is_truncated
             if is_terminal or is_truncated:
                 break
         out.final_states[b] = environment.save()

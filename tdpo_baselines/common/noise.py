@@ -5,8 +5,8 @@ is part of a checkpoint. The relative bandwidth is in (0, 1].
 
   gaussian   white
   ou         Ornstein-Uhlenbeck: y <- (1 - bandwidth) y + x; white at bandwidth 1
-  pink       power 1/f up to `bandwidth` of the Nyquist frequency, over the 12 octaves below it: as many filters with
-             corners an octave apart and equal variance
+  pink       power 1/f up to about half of `bandwidth` times the Nyquist frequency, over some 12 octaves: as many
+             filters with corners an octave apart and equal variance
   lowpass    what the TDPO authors' code calls pink: uniform noise through one filter, never quite white
 """
 

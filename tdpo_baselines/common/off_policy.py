@@ -32,7 +32,7 @@ class OffPolicySettings(Settings):
         1, "streams of episodes over all ranks, each with its part of the replay", low=1, high=10**6
     )
     steps_per_round: int = option(50, "steps of each stream between updates (Spinning Up)", low=1, high=10**9)
-    updates_per_round: int = option(50, "updates after them (Spinning Up)", low=0, high=10**9)
+    updates_per_round: int = option(50, "updates after them, whatever the streams (Spinning Up)", low=0, high=10**9)
     rounds_per_iteration: int = option(20, "such rounds per row of the log", low=1, high=10**9)
     random_timesteps: int = option(10_000, "first steps: uniformly random, no updates (SB3 zoo)", low=0, high=10**12)
     gamma: float = option(0.99, "discount per step (all)", above=0, high=1)
@@ -60,7 +60,7 @@ class Tricks(NamedTuple):
     policy_delay: int = 1  # updates of the critics per update of the actor and the targets
     target_noise_std: float = 0.0  # noise on the targets' actions
     target_noise_clip: float = 0.0
-    critic_l2: float = 0.0  # weight of the squared weights of the critics
+    critic_l2: float = 0.0  # weight of the squared parameters of the critics
 
 
 def action_range(environment) -> tuple[np.ndarray, np.ndarray]:
@@ -72,14 +72,20 @@ def action_range(environment) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> None:
-    """Refuse what cannot run: too few streams, minibatches that they cannot share, too much memory."""
+    """Refuse what cannot run: too few streams, minibatches that they cannot share, no range, too much memory."""
     N = config.num_trajectories
     require_trajectories(N, num_ranks)
-    for name in ("batch_size", "buffer_size"):
-        if getattr(config, name) % N:
-            raise ValueError(f"{name} must be a multiple of num_trajectories ({N}), got {getattr(config, name)}")
+    sizes = {"batch_size": config.batch_size, "buffer_size": config.buffer_size}
+    if any(size % N for size in sizes.values()):
+        nearest = " ".join(f"{name}={max(1, round(size / N)) * N}" for name, size in sizes.items())
+        raise ValueError(
+            f"batch_size and buffer_size must be multiples of num_trajectories ({N}), "
+            f"got {config.batch_size} and {config.buffer_size}; pass --set {nearest}"
+        )
+    if config.use_tanh_output and not np.all(np.isfinite([environment.action_low, environment.action_high])):
+        raise ValueError("actions without limits have no range for a tanh; pass --set use_tanh_output=false")
     width = Columns.of(environment.observation_size, environment.action_size).width
-    require_memory("buffer_size", 4 * width * config.buffer_size)
+    require_memory("transitions of buffer_size", 3 * 4 * width * config.buffer_size)  # a checkpoint needs two copies
     require_memory("updates_per_round and batch_size", 8 * width * config.updates_per_round * config.batch_size)
     require_memory("num_trajectories and steps_per_round", 8 * 3 * width * N * config.steps_per_round)
 
@@ -104,8 +110,10 @@ class Networks(NamedTuple):
 class Formulas:
     """The losses, in TensorFlow, of transitions as rows [M, D] with actions in units of their range."""
 
-    def __init__(self, sizes: tuple[int, ...], config: OffPolicySettings, tricks: Tricks):
+    def __init__(self, sizes: tuple[int, ...], is_limited: np.ndarray, config: OffPolicySettings, tricks: Tricks):
+        """`is_limited` [A]: which actions the environment limits to their range."""
         O, *hidden, A = sizes
+        self._limits = np.where(is_limited, 1.0, np.inf)
         self._sizes, self._critic_sizes = sizes, (O + A, *hidden, 1)
         self._style, self._critic_style = (
             mlp.Style(config.activation, config.use_tanh_output),
@@ -138,7 +146,9 @@ class Formulas:
         observations = rows[:, columns.next_observation]
         actions = self.act(networks.target_actor, observations)
         if self._tricks.target_noise_std:
-            actions = tf.clip_by_value(actions + noise, -1.0, 1.0)
+            actions += noise
+        limits = tf.constant(self._limits, rows.dtype)
+        actions = tf.clip_by_value(actions, -limits, limits)
         least = tf.reduce_min(tf.stack(self.values(networks.target_critics, observations, actions)), axis=0)
         return rows[:, columns.reward] + self._config.gamma * (1 - rows[:, columns.is_terminal]) * least
 
@@ -230,6 +240,8 @@ def compile_loop(formulas: Formulas, config: OffPolicySettings, tricks: Tricks):
 class OffPolicyLearner:
     """Segments with noise, then updates from the replay. `state` is all that a checkpoint must hold."""
 
+    has_small_state = False
+
     def __init__(self, config: Any, tricks: Tricks, roller, comm: Comm, seed: int):
         self.config, self._tricks, self._roller, self._comm, self._seed = config, tricks, roller, comm, seed
         N, (O, *hidden, A) = config.num_trajectories, roller.layer_sizes
@@ -238,7 +250,7 @@ class OffPolicyLearner:
         self._columns = Columns.of(O, A)
         num_mine = self._mine.stop - self._mine.start
         self._replay = Replay(num_mine, config.buffer_size // N, self._columns.width)
-        self._formulas = Formulas(roller.layer_sizes, config, tricks)
+        self._formulas = Formulas(roller.layer_sizes, roller.is_action_limited, config, tricks)
         self._compiled: Any = None
         self._colour = Colour.of(config.noise, config.noise_bandwidth)
         self._noise_state = self._colour.initial(generator(seed, "noise"), N, A)  # [N, A, filters]
@@ -273,27 +285,30 @@ class OffPolicyLearner:
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         self.begin_from(state)
         self._streams.load_state(state)
-        self._noise_state, self._num_updates = state["noise_state"], int(state["num_updates"])
+        self._noise_state = state["noise_state"]
         self._replay.load(state["replay_rows"][self._mine], int(state["replay_added"]))
 
     def begin_from(self, state: dict[str, np.ndarray]) -> None:
         """Take over the networks of a first stage, but none of its experience."""
         networks = Networks(state["theta"], *(state[name] for name in Networks._fields[1:]))
         self._now = State(networks, Adam.from_state(state, "actor_adam"), Adam.from_state(state, "critic_adam"))
+        self._num_updates = int(state["num_updates"])
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Rounds of a segment and its updates; the row for the log."""
-        config = self.config
+        config, is_random = self.config, total_timesteps < self.config.random_timesteps
         for number in range(iteration * config.rounds_per_iteration, (iteration + 1) * config.rounds_per_iteration):
-            is_random = total_timesteps < config.random_timesteps
-            segments = self._streams.collect(*self._exploration(number, is_random), number)
+            exploration = self._exploration(number, is_random=total_timesteps < config.random_timesteps)
+            segments = self._streams.collect(*exploration, number)
             centre, scale = map(np.array, (self._roller.style.centre, self._roller.style.scale))
             self._replay.add(self._columns.rows(segments, (segments.actions - centre) / scale))
             total_timesteps += config.num_trajectories * config.steps_per_round
-            if total_timesteps >= config.random_timesteps and config.updates_per_round:
+            has_enough = self._replay.num_filled * config.num_trajectories >= config.batch_size
+            if total_timesteps >= config.random_timesteps and has_enough and config.updates_per_round:
                 self._update(number)
         require_finite("parameter", self.theta)
-        return self._streams.row() | self._own_row()
+        own = {"num_updates": float(self._num_updates), "actor_norm": float(np.linalg.norm(self.theta))}
+        return self._streams.row() | own | {"is_random": float(is_random)}
 
     def _exploration(self, number: int, is_random: bool) -> tuple[np.ndarray, np.ndarray]:
         """Parameters to act with, and offsets [n, L, A]."""
@@ -304,9 +319,6 @@ class OffPolicyLearner:
             return np.zeros_like(self.theta), scale * rng.uniform(-1, 1, (N, L, A))[self._mine]
         noise, self._noise_state = self._colour.draw(rng, self._noise_state, L)  # [L, N, A]
         return self.theta, config.noise_std * scale * noise.transpose(1, 0, 2)[self._mine]
-
-    def _own_row(self) -> dict[str, float]:
-        return {"num_updates": float(self._num_updates), "actor_norm": float(np.linalg.norm(self.theta))}
 
     def _minibatches(self, number: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
         """A stream's part of the round's minibatches [K, M/N, D], with noise for the targets' actions [K, M/N, A]."""

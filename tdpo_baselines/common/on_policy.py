@@ -1,8 +1,9 @@
 """What TRPO and PPO1 share: a Gaussian policy, its experience, and a value function that judges it.
 
-Networks see normalised observations, and values are fitted in units of the returns. Both scales are
-folded into the first layer of the policy and the last of the value function, so that what acts and what
-is saved needs no statistics, and new statistics never change the policy.
+Networks are fitted as seeing normalised observations, and values in units of the returns. Both scales are
+folded into first and last layers, so that what acts and what is saved needs no statistics, and new
+statistics change neither the policy nor the values. Unlike in openai/baselines normalised observations
+are not clipped.
 
 Shapes: N streams of which this rank has n, L steps of each per update, O observation, A action.
 """
@@ -128,11 +129,14 @@ class ActorCritic:
 
     @property
     def value_theta(self) -> np.ndarray:
-        """Of a network whose outputs are in units of `value_scale`."""
-        return scaled_output(self._value_theta, self.value_sizes, 1 / self.value_scale)
+        """Of a network that sees normalised observations, with outputs in units of `value_scale`."""
+        theta = scaled_output(self._value_theta, self.value_sizes, 1 / self.value_scale)
+        return unfolded(theta, self.value_sizes, self._stats) if self._config.use_observation_normalisation else theta
 
     @value_theta.setter
     def value_theta(self, theta: np.ndarray) -> None:
+        if self._config.use_observation_normalisation:
+            theta = folded(theta, self.value_sizes, self._stats)
         self._value_theta = scaled_output(theta, self.value_sizes, self.value_scale)
 
     @property
@@ -147,10 +151,9 @@ class ActorCritic:
         """
         segments = self.streams.collect(self.theta, self._noise(iteration), iteration)
         is_first = self._stats.observation_count == 0
-        policy = Policy(self.theta, self.log_std) if is_first else None
         self._merge_observations(segments)
-        if self._config.use_observation_normalisation and policy:
-            self.policy = policy
+        if self._config.use_observation_normalisation and is_first:
+            self.policy, self.value_theta = Policy(self.theta, self.log_std), self._value_theta
             return None
         return self._prepared(segments)
 
@@ -176,7 +179,7 @@ class ActorCritic:
         seen = self._seen(segments.observations)
         values, next_values = (
             self._value_forward(self._value_theta, rows)[..., 0]
-            for rows in (seen, self._seen(segments.next_observations))
+            for rows in (segments.observations, segments.next_observations)
         )
         advantages = generalised_advantages(segments, values, next_values, gamma=config.gamma, lam=config.lam)
         targets = advantages + values
@@ -209,6 +212,8 @@ class ActorCritic:
 
 class OnPolicyLearner:
     """What every learner must have, for one that is an agent and the moments of its Adam."""
+
+    has_small_state = True
 
     def __init__(self, agent: ActorCritic, num_fitted: int):
         self._agent, self._adam = agent, Adam.of_size(num_fitted)

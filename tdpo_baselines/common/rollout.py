@@ -27,6 +27,7 @@ class Rollouts:
     final_states: np.ndarray  # [B, S]
     replayed_steps: np.ndarray  # [B] simulated only to reach the first state
     is_terminal: np.ndarray  # [B] whether the environment itself ended it, not a limit of steps
+    is_truncated: np.ndarray  # [B] whether a limit of its own cut it off
 
     @classmethod
     def empty(cls, batch: int, num_recorded: int, sizes: tuple[int, ...], state_size: int, num_saved: int):
@@ -41,6 +42,7 @@ class Rollouts:
             final_states=np.zeros((batch, state_size)),
             replayed_steps=np.zeros(batch, dtype=np.int64),
             is_terminal=np.zeros(batch, dtype=np.bool_),
+            is_truncated=np.zeros(batch, dtype=np.bool_),
         )
 
 
@@ -112,6 +114,8 @@ class KernelRoller:
         self.start_size = kernel.start_size
         self.state_size = kernel.state_size
         self.style = style
+        has_range = np.isfinite(kernel.action_low) & np.isfinite(kernel.action_high)
+        self.is_action_limited = kernel.is_action_limited & has_range  # [A]
         self.layer_sizes = (kernel.observation_size, *hidden_sizes, kernel.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes)
         self._gamma = gamma

@@ -1,4 +1,4 @@
-"""Experience of stochastic policies: streams of episodes, of which every update sees a segment.
+"""Experience of algorithms that act with noise: streams of episodes, of which every update sees a segment.
 
 A stream is an environment that goes on from update to update and begins a new episode when one ends.
 Streams are shared among the ranks; what happens in one does not depend on who has it.
@@ -73,9 +73,10 @@ class Streams:
         while np.any(done < L):
             self._begin_episodes(mine, done, iteration)
             self._go_on(theta, mine, segments, done)
-        self.episodes = Episodes(*(self._comm.gather(array, self._num_streams) for array in mine))
+        everyone = Episodes(*(self._comm.gather(array, self._num_streams) for array in mine))
+        require_finite("return of stream", everyone.stream_returns + everyone.ended_returns)  # found by all ranks
+        self.episodes = everyone
         self._num_collected += self._num_streams * L
-        require_finite("return of stream", self.episodes.stream_returns + self.episodes.ended_returns)  # on all ranks
         return segments
 
     def _begin_episodes(self, mine: Episodes, done: np.ndarray, iteration: int) -> None:
@@ -110,9 +111,8 @@ class Streams:
             mine.stream_steps[i] += length
             done[i] += length
             segments.is_terminal[i, last] = rolled.is_terminal[row]
-            has_ended = (
-                length < num_steps[row] or rolled.is_terminal[row] or mine.stream_steps[i] == self._roller.horizon
-            )
+            has_ended = rolled.is_terminal[row] or rolled.is_truncated[row]
+            has_ended = has_ended or mine.stream_steps[i] == self._roller.horizon
             segments.is_last[i, last] = has_ended
             if has_ended:
                 mine.num_ended[i] += 1

@@ -70,10 +70,22 @@ def test_advantages_are_standardised_over_all_streams():
     assert np.all(np.isfinite(on_policy.standardised(np.ones((2, 3)), 2, Comm())))
 
 
-def make_learner(**options):
+def test_clip_decays_if_it_is_told_to():
+    tf = load_tensorflow()
+    rows = np.zeros((1, 9))
+    rows[0, 4:8] = 0.1, 0.1, -0.16, 1.0  # ratio e^0.15
+    parameters = tf.zeros(mlp.num_parameters(SIZES) + 2 + mlp.num_parameters((4, 6, 1)), tf.float64)
+    gains = [
+        -float(ppo1.loss(parameters, tf.constant(rows), tf.constant(0.5, tf.float64), config=config, sizes=SIZES)[0])
+        for config in (ppo1.Config(), ppo1.Config(is_clip_decayed=True, decay_timesteps=9))
+    ]
+    assert gains == pytest.approx([np.exp(0.15), 1.1])
+
+
+def make_learner(kernel=None, **options):
     values = {"num_trajectories": 3, "steps_per_trajectory": 40, "hidden_sizes": (6,), "minibatch_size": 30}
     config = ppo1.Config.from_values({**values, **options})
-    roller = KernelRoller(linear_quadratic.kernel(), config.hidden_sizes, config.gamma)
+    roller = KernelRoller(kernel or linear_quadratic.kernel(), config.hidden_sizes, config.gamma)
     return ppo1.Learner(config, roller, Comm(), seed=1)
 
 
@@ -83,12 +95,41 @@ def test_new_scales_change_neither_the_policy_nor_the_values():
     for i in range(3):
         learner.iterate(i, 0)
     observations = np.random.default_rng(0).normal(size=(10, agent.sizes[0]))
-    acted, value_theta = agent.forward(agent.theta, observations), agent._value_theta
-    agent.collect(3)  # tells new scales
-    assert agent.forward(agent.policy.theta, agent._seen(observations)) == pytest.approx(acted, rel=1e-9)
-    agent.value_theta = agent.value_theta
-    assert agent._value_theta == pytest.approx(value_theta, rel=1e-12)
-    assert agent.value_scale > 1
+
+    def outputs():
+        """Of the networks that are fitted, given what they see, in raw units."""
+        values = agent._value_forward(agent.value_theta, agent._seen(observations)) * agent.value_scale
+        return np.append(agent.forward(agent.policy.theta, agent._seen(observations)), values)
+
+    before, scales = outputs(), (agent.value_scale, *agent._stats.std)
+    agent.collect(3)
+    assert outputs() == pytest.approx(before, rel=1e-9)
+    assert not np.any(np.array(scales) == (agent.value_scale, *agent._stats.std)) and agent.value_scale > 1
+    assert agent._value_forward(agent._value_theta, observations)[:, 0] == pytest.approx(before[-10:], rel=1e-9)
+
+
+def test_advantages_and_targets_are_those_of_a_slow_reference():
+    """From the value function of each observation and the next, with the settings' gamma and lambda."""
+    options = {"gamma": 0.9, "lam": 0.7, "use_return_normalisation": False, "output_gain": 1.0}
+    learner = make_learner(linear_quadratic.ending_kernel(), **options)
+    agent = learner._agent
+    learner.iterate(0, 0)
+    segments = agent.streams.collect(agent.theta, agent._noise(1), 1)
+    batch = agent._prepared(segments)
+    values, after = (
+        agent._value_forward(agent._value_theta, rows)[..., 0]
+        for rows in (segments.observations, segments.next_observations)
+    )
+    advantages = np.zeros_like(values)
+    for n, t in np.ndindex(values.shape):
+        for k in range(t, values.shape[1]):
+            future = 0.0 if segments.is_terminal[n, k] else after[n, k]
+            advantages[n, t] += (0.9 * 0.7) ** (k - t) * (segments.rewards[n, k] + 0.9 * future - values[n, k])
+            if segments.is_last[n, k]:
+                break
+    assert segments.is_terminal.any()
+    assert batch.targets == pytest.approx(advantages + values, rel=1e-9)
+    assert batch.advantages == pytest.approx((advantages - advantages.mean()) / advantages.std(), rel=1e-5)
 
 
 def test_schedules_follow_the_global_count_of_timesteps():

@@ -16,9 +16,9 @@ SMALL = {"hidden_sizes": (5,), "batch_size": 12, "buffer_size": 1000, "random_ti
 SHORT = {"updates_per_round": 7, "rounds_per_iteration": 2}
 
 
-def make_learner(algorithm=td3, **options):
+def make_learner(algorithm=td3, kernel=None, **options):
     config = algorithm.Config.from_values({**SMALL, **SHORT, **options})
-    kernel = linear_quadratic.kernel()
+    kernel = kernel or linear_quadratic.kernel()
     roller = KernelRoller(kernel, config.hidden_sizes, config.gamma, config.network_style(kernel))
     return algorithm.Learner(config, roller, Comm(), seed=1)
 
@@ -39,7 +39,7 @@ def in_numpy(learner):
 def random_problem(learner):
     rng = np.random.default_rng(0)
     now = learner._now.networks
-    networks = Networks(*(value + 0.3 * rng.normal(size=value.shape) for value in now))
+    networks = Networks(*(value + rng.normal(size=value.shape) for value in now))
     rows = rng.normal(size=(12, learner._columns.width))
     rows[:, learner._columns.is_terminal] = rng.random(12) < 0.3
     noise = np.clip(rng.normal(size=(12, learner._roller.layer_sizes[-1])), -0.5, 0.5)
@@ -47,17 +47,20 @@ def random_problem(learner):
 
 
 @pytest.mark.parametrize("use_tanh", [True, False])
+@pytest.mark.parametrize("is_limited", [True, False])
 @pytest.mark.parametrize("algorithm", [td3, ddpg])
-def test_targets_and_losses_equal_plain_formulas(algorithm, use_tanh):
+def test_targets_and_losses_equal_plain_formulas(algorithm, is_limited, use_tanh):
     tf = load_tensorflow()
-    learner = make_learner(algorithm, use_tanh_output=use_tanh, gamma=0.9)
+    kernel = linear_quadratic.limited_kernel() if is_limited else linear_quadratic.kernel()
+    learner = make_learner(algorithm, kernel, use_tanh_output=use_tanh, gamma=0.9)
     networks, rows, noise = random_problem(learner)
     actor, values = in_numpy(learner)
     columns, formulas = learner._columns, learner._formulas
     after = rows[:, columns.next_observation]
     actions = actor(networks.target_actor, after)
-    if algorithm is td3:
-        actions = np.clip(actions + noise, -1, 1)
+    assert use_tanh or np.abs(actions).max() > 1
+    actions += noise if algorithm is td3 else 0
+    actions = np.clip(actions, -1, 1) if is_limited else actions
     least = np.min(values(networks.target_critics, after, actions), axis=0)
     targets = rows[:, columns.reward] + 0.9 * (1 - rows[:, columns.is_terminal]) * least
     tensors = Networks(*map(tf.constant, networks)), tf.constant(rows), tf.constant(noise)
@@ -139,8 +142,67 @@ def test_replay_keeps_the_latest_transitions_of_every_stream():
         np.testing.assert_array_equal(replay.latest(3), np.array(kept[-3:]).transpose(1, 0, 2))
 
 
+def test_transitions_have_the_ends_of_the_environment_and_executed_actions_in_units_of_their_range():
+    learner = make_learner(
+        td3, linear_quadratic.limited_kernel(), random_timesteps=0, noise_std=2.0, updates_per_round=0
+    )
+    for i in range(10):
+        learner.iterate(i, 10**6)
+    columns = learner._columns
+    rows = learner._replay.filled[0].astype(np.float64)
+    actions = rows[:, columns.action]
+    assert np.abs(actions).max() == 1 and np.mean(np.abs(actions) == 1) > 0.2  # large noise, limited
+    low, high = linear_quadratic.LOW, linear_quadratic.HIGH
+    cost = linear_quadratic.cost(rows[:, columns.observation], (low + high) / 2 + (high - low) / 2 * actions)
+    assert rows[:, columns.reward] == pytest.approx(-cost, rel=1e-4, abs=1e-5)
+    is_terminal = rows[:, columns.is_terminal] == 1
+    is_outside = np.abs(rows[:, columns.next_observation]).max(axis=1) > 1.2
+    np.testing.assert_array_equal(is_terminal, is_outside)
+    assert 5 < is_terminal.sum() < len(rows) / 2
+
+
+def test_exploration_is_noise_in_units_of_the_range_and_random_actions_fill_it():
+    learner = make_learner(td3, linear_quadratic.limited_kernel(), noise_std=0.3, steps_per_round=4000)
+    scale = (linear_quadratic.HIGH - linear_quadratic.LOW) / 2
+    theta, offsets = learner._exploration(0, False)
+    assert np.array_equal(theta, learner.theta) and offsets[0].std(axis=0) == pytest.approx(0.3 * scale, rel=0.1)
+    theta, offsets = learner._exploration(0, True)
+    assert not theta.any() and np.abs(offsets[0]).max(axis=0) == pytest.approx(scale, rel=0.01)
+
+
+def test_no_update_is_made_while_actions_are_random_or_transitions_too_few():
+    learner = make_learner(td3, random_timesteps=119)
+    assert [learner.iterate(i, 60 * i)["num_updates"] for i in range(3)] == [0, 7, 21]
+    learner = make_learner(td3, random_timesteps=0, batch_size=100)
+    assert [learner.iterate(i, 60 * i)["num_updates"] for i in range(2)] == [0, 7]
+
+
+def test_minibatches_are_of_the_whole_replay_with_clipped_noise():
+    learner = make_learner(
+        td3, updates_per_round=100, target_noise_std=0.4, target_noise_clip=0.5, random_timesteps=10**6
+    )
+    for i in range(3):
+        learner.iterate(i, 0)
+    rows, noise = learner._minibatches(0, 0)
+    kept = [tuple(row) for row in learner._replay.filled[0]]
+    drawn = [kept.index(tuple(row)) for row in rows.reshape(-1, rows.shape[2])]
+    assert np.bincount(drawn, minlength=180).max() < 25 and len(set(drawn)) > 170  # 1200 draws of 180
+    assert np.abs(noise).max() == 0.5 and 0.25 < noise.std() < 0.36
+
+
+def test_targets_go_their_part_of_the_way_after_every_update_of_the_actor():
+    learner = make_learner(ddpg, random_timesteps=0, target_rate=0.25, rounds_per_iteration=1, updates_per_round=1)
+    before = learner._now.networks
+    learner.iterate(0, 0)
+    after = learner._now.networks
+    for target, network in (("target_actor", "actor"), ("target_critics", "critics")):
+        old, new = getattr(before, target), getattr(after, network)
+        assert getattr(after, target) == pytest.approx(old + 0.25 * (new - old), rel=1e-4, abs=1e-6)
+        assert not np.array_equal(np.float32(old), new)
+
+
 def test_transitions_are_those_of_the_segments_with_time_limits_not_terminal():
-    learner = make_learner(td3, random_timesteps=10**6, noise="gaussian")
+    learner = make_learner(td3, use_tanh_output=False, random_timesteps=10**6, noise="gaussian")
     learner.iterate(0, 0)
     O, A = learner._roller.layer_sizes[0], learner._roller.layer_sizes[-1]
     columns = Columns.of(O, A)
@@ -184,5 +246,9 @@ def test_parameter_noise_adapts_until_actions_change_as_much_as_asked_for():
 def test_it_approaches_the_optimum_of_the_linear_quadratic_toy(algorithm):
     options = {"hidden_sizes": (32,), "batch_size": 64, "gamma": 0.95, "use_tanh_output": False}
     learner = make_learner(algorithm, **options, updates_per_round=30, rounds_per_iteration=20, noise_std=0.3)
-    cost = {i: -learner.iterate(i, 600 * i)["payoff"] for i in range(12)}
-    assert cost[11] < 0.6 * cost[0]
+    for i in range(15):
+        learner.iterate(i, 600 * i)
+    starts = learner._roller.start_states(np.random.default_rng(5).random((400, 2)))
+    mean_cost = -learner._roller.rollouts(learner.theta, starts).rewards.sum(axis=1).mean()
+    best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
+    assert mean_cost < 1.3 * best < linear_quadratic.mean_cost(np.zeros((2, 2)))

@@ -38,6 +38,35 @@ def test_advantages_equal_a_slow_reference(lam):
         assert result[n, t] == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
+class CutsItselfOff(gymnasium.Env):
+    """Truncates itself after 25 steps, long before its registered limit, and refuses to go on."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._step = 0
+        return np.zeros(1), {}
+
+    def step(self, action):
+        assert self._step < 25
+        self._step += 1
+        return np.array([self._step / 25.0]), 1.0, False, self._step == 25, {}
+
+
+def test_episode_cut_off_with_its_segment_does_not_go_on():
+    gymnasium.register("CutsItselfOff-v0", entry_point=CutsItselfOff, max_episode_steps=1000)
+    environment = registry.make_environment("CutsItselfOff-v0", registry.resolve_options("CutsItselfOff-v0", {}))
+    roller = GymRoller(environment, (4,), GAMMA)
+    streams = Streams(roller, Comm(), 0, num_streams=1, num_steps=50, gamma=GAMMA)
+    for iteration in range(2):
+        segments = streams.collect(np.zeros(roller.num_parameters), np.zeros((1, 50, 1)), iteration)
+        assert np.flatnonzero(segments.is_last[0]).tolist() == [24, 49] and not segments.is_terminal.any()
+    row = streams.row()
+    assert row["num_episodes"] == 4 and row["return_mean"] == 25.0
+
+
 @pytest.mark.parametrize(("name", "num_ends"), [("Hopper-v5", 6), ("Pendulum-v1", 3)])
 def test_segments_are_the_steps_of_a_plain_loop(name, num_ends):
     """Over three updates, episodes that go on from one to the next, ended by the environment or by its time limit."""
@@ -107,6 +136,14 @@ def test_update_stays_in_its_trust_region_and_keeps_what_it_promised():
     rows = [learner.iterate(i, 0) for i in range(4)]
     assert all(0 < row["kl"] <= 0.02 and row["surrogate_gain"] > 0 for row in rows[1:])
     assert rows[0]["step_coefficient"] == 0  # the first only tells the scale of the observations
+
+
+def test_step_that_leaves_the_trust_region_is_shortened():
+    """Far out the divergence is not quadratic any more: the full step goes too far."""
+    learner = make_learner(linear_quadratic.kernel(), max_kl=2.0, cg_damping=1e-4)
+    rows = [learner.iterate(i, 0) for i in range(8)][1:]
+    assert all(row["kl"] <= 2.0 for row in rows)
+    assert any(0 < row["step_coefficient"] < 1 for row in rows)
 
 
 def test_value_function_learns_the_returns_of_a_known_policy():

@@ -69,6 +69,21 @@ def ending_kernel() -> Kernel:
     return replace(kernel(), step=step_in_box)
 
 
+LOW, HIGH = np.array([-1.0, -0.5]), np.array([3.0, 0.5])
+
+
+@njit
+def step_limited_in_box(params, state, action):
+    for j in range(2):
+        action[j] = min(max(action[j], LOW[j]), HIGH[j])
+    return step_in_box(params, state, action)
+
+
+def limited_kernel() -> Kernel:
+    """The same, with limits about another centre for each action."""
+    return replace(ending_kernel(), step=step_limited_in_box, action_low=LOW, action_high=HIGH)
+
+
 def cost(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
     """Of rows [R, 2], [R, 2]. [R]"""
     return np.sum(states**2, axis=1) + ACTION_COST * np.sum(actions**2, axis=1)
