@@ -1,9 +1,10 @@
 """What TRPO and PPO1 share: a Gaussian policy, its experience, and a value function that judges it.
 
-Networks are fitted as seeing normalised observations, and values in units of the returns. Both scales are
-folded into first and last layers, so that what acts and what is saved needs no statistics, and new
-statistics change neither the policy nor the values. Unlike in openai/baselines normalised observations
-are not clipped.
+Networks see normalised observations, and values are fitted in units of the returns. The scale of what the
+policy sees is folded into its first layer, so that what acts and what is saved needs no statistics, and new
+statistics never change the policy (but they do change what the value function sees); the scale of the
+returns into the last layer of the value function. Unlike in openai/baselines normalised observations are
+not clipped.
 
 Shapes: N streams of which this rank has n, L steps of each per update, O observation, A action.
 """
@@ -129,14 +130,11 @@ class ActorCritic:
 
     @property
     def value_theta(self) -> np.ndarray:
-        """Of a network that sees normalised observations, with outputs in units of `value_scale`."""
-        theta = scaled_output(self._value_theta, self.value_sizes, 1 / self.value_scale)
-        return unfolded(theta, self.value_sizes, self._stats) if self._config.use_observation_normalisation else theta
+        """Of a network with outputs in units of `value_scale`."""
+        return scaled_output(self._value_theta, self.value_sizes, 1 / self.value_scale)
 
     @value_theta.setter
     def value_theta(self, theta: np.ndarray) -> None:
-        if self._config.use_observation_normalisation:
-            theta = folded(theta, self.value_sizes, self._stats)
         self._value_theta = scaled_output(theta, self.value_sizes, self.value_scale)
 
     @property
@@ -153,7 +151,7 @@ class ActorCritic:
         is_first = self._stats.observation_count == 0
         self._merge_observations(segments)
         if self._config.use_observation_normalisation and is_first:
-            self.policy, self.value_theta = Policy(self.theta, self.log_std), self._value_theta
+            self.policy = Policy(self.theta, self.log_std)
             return None
         return self._prepared(segments)
 
@@ -179,7 +177,7 @@ class ActorCritic:
         seen = self._seen(segments.observations)
         values, next_values = (
             self._value_forward(self._value_theta, rows)[..., 0]
-            for rows in (segments.observations, segments.next_observations)
+            for rows in (seen, self._seen(segments.next_observations))
         )
         advantages = generalised_advantages(segments, values, next_values, gamma=config.gamma, lam=config.lam)
         targets = advantages + values
