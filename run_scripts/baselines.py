@@ -37,7 +37,7 @@ SCORED = {
     for (algorithm, task), (steps, _, _) in SCORES.items()
 }
 
-# Everything that counts in steps grows with the control rate, as in the authors' benchmarks.
+# Discounts and segments grow with the control rate, as in the authors' benchmarks.
 LONG = ("gamma=0.99975",)
 COMPARED = {
     "pendulum-nlr": {
