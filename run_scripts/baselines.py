@@ -90,13 +90,22 @@ def score_table(runs: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def is_finished(name: str, runs: Path) -> bool:
+    """Whether all seeds of a comparison are."""
+    folders = [runs / name / str(seed) for seed in COMPARISONS[name].seeds]
+    return all(
+        (folder / "progress.csv").exists() and read_progress(folder)["total_timesteps"][-1] >= COMPARED_TIMESTEPS
+        for folder in folders
+    )
+
+
 def comparison_table(runs: Path) -> str:
     lines = ["| task | algorithm | payoff, each seed | minutes |", "|---|---|---|---|"]
     for task, settings in COMPARED.items():
         for algorithm in settings:
             name = f"{task}-{algorithm}"
-            summaries = summaries_of(COMPARISONS[name], runs / name, *EPISODES)
-            if summaries:
+            if is_finished(name, runs):
+                summaries = summaries_of(COMPARISONS[name], runs / name, *EPISODES)
                 each = ", ".join(f"{s['payoff']:.4f}" for s in summaries.values())
                 minutes = np.mean([s["seconds"] for s in summaries.values()]) / 60
                 lines.append(f"| {task} | {algorithm} | {each} | {minutes:.1f} |")
@@ -109,7 +118,8 @@ def draw(runs: Path, task: str, picture: Path) -> None:
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for colour, algorithm in enumerate(COMPARED[task]):
+    finished = [algorithm for algorithm in COMPARED[task] if is_finished(f"{task}-{algorithm}", runs)]
+    for colour, algorithm in enumerate(finished):
         for number, folder in enumerate(sorted((runs / f"{task}-{algorithm}").glob("*"))):
             progress = read_progress(folder)
             payoff = progress["payoff"]
@@ -119,6 +129,8 @@ def draw(runs: Path, task: str, picture: Path) -> None:
             label = algorithm.upper() if number == 0 else None
             axes.plot(steps, smooth, color=f"C{colour}", lw=1, label=label)
     axes.set(title=task, xlabel="timesteps (million), all counted", ylabel="payoff while training, with exploration")
+    if task == "pendulum-nlr":
+        axes.set_yscale("symlog", linthresh=0.1)  # payoffs are negative and differ by orders of magnitude
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(picture, dpi=110)
