@@ -152,13 +152,13 @@ class Training:
         try:
             stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
         except NotFinite as error:
-            fate = "the last checkpoint"
+            fate = "checkpoints before it, if there are any, are in"
             if before is not None:
                 self._learner.load_state(before)
                 self._save()
-                fate = "the state before it"
+                fate = "the state before it is saved in"
             raise NotFinite(
-                f"iteration {progress.iteration + 1}: {error}; {fate} is saved in {self._folder.checkpoints}; "
+                f"iteration {progress.iteration + 1}: {error}; {fate} {self._folder.checkpoints}; "
                 "smaller steps or less noise may help"
             ) from error
         if stats["payoff"] > progress.best_payoff and not stats.get("is_random"):

@@ -32,7 +32,7 @@ BAD = {
     ("--env", "leg", "--set", "env.control_rate_hz=300"): "control_rate_hz must divide 4000",
     ("--env", "leg", "--set", "max_branch_steps=5", "held_steps=6"): "max_branch_steps must be at least held_steps",
     ("--env", "pendulum-nlr", "--checkpoint_minutes", "0"): "checkpoint_minutes must be more than 0",
-    ("--env", "Pendulum-v1", "--alg", "td3", "--num_trajectories", "3"): "pass --set batch_size=255 buffer_size=999999",
+    ("--env", "Pendulum-v1", "--alg", "td3", "--num_trajectories", "3"): "pass --set batch_size=129 buffer_size=200001",
     ("--env", "pendulum-nlr", "--alg", "ppo1", "--set", "minibatch_size=9999"): "minibatch_size must be at most",
     ("--env", "pendulum-nlr", "--alg", "ddpg", "--set", "buffer_size=1e11"): "transitions of buffer_size need about",
     ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
