@@ -82,6 +82,8 @@ def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> 
             f"batch_size and buffer_size must be multiples of num_trajectories ({N}), "
             f"got {config.batch_size} and {config.buffer_size}; pass --set {nearest}"
         )
+    if config.buffer_size < config.batch_size:
+        raise ValueError(f"buffer_size must be at least batch_size ({config.batch_size}), got {config.buffer_size}")
     if config.use_tanh_output and not np.all(np.isfinite([environment.action_low, environment.action_high])):
         raise ValueError("actions without limits have no range for a tanh; pass --set use_tanh_output=false")
     width = Columns.of(environment.observation_size, environment.action_size).width
