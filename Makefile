@@ -45,10 +45,10 @@ bench: venv
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
 
-# Optional: what some tests need and skip without (a private Slurm, shellcheck). Debian, as root.
+# Optional: what some tests need and skip without (a private Slurm, hosts with sshd, shellcheck). Debian, as root.
 system-deps:
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck openssh-server openssh-client iproute2
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -67,7 +67,7 @@ def compile_act(sizes: tuple[int, ...], style: Style = PLAIN):
         else:
             template = {"tanh": _tanh, "relu": _relu}[style.hidden]
             hidden = compile_template(template, FIRST=units_at[k + 1], LAST=units_at[k + 1] + LANES * m)
-            act = compile_template(_in_sequence, layer=layer, tanh=hidden, rest=act)
+            act = compile_template(_in_sequence, layer=layer, activation=hidden, rest=act)
     return act
 
 
@@ -156,7 +156,7 @@ def tanh_of(x):
     return np.copysign(e / (2.0 + e), x)
 
 
-# Templates: names in capitals, `layer`, `tanh` and `rest` are bound when they are compiled.
+# Templates: names in capitals, `layer`, `activation` and `rest` are bound when they are compiled.
 # ruff: noqa: F821
 
 
@@ -176,7 +176,7 @@ def _forward(theta, rows, outputs):
 
 def _in_sequence(theta, activations):
     layer(theta, activations)
-    tanh(activations)
+    activation(activations)
     rest(theta, activations)
 
 

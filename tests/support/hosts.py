@@ -19,7 +19,7 @@ def why_not() -> str:
     """What is missing, if anything."""
     programs = [name for name in ("ip", "unshare", "ssh", "ssh-keygen", "/usr/sbin/sshd") if not shutil.which(name)]
     if os.geteuid() != 0 or programs:
-        return f"needs root and {', '.join(programs) or 'nothing else'}: make system-deps"
+        return f"needs root{''.join(f', {name}' for name in programs)}: make system-deps"
     tried = subprocess.run(["ip", "netns", "add", "tdpotry"], capture_output=True, text=True)
     subprocess.run(["ip", "netns", "delete", "tdpotry"], capture_output=True)
     return "" if tried.returncode == 0 else f"network namespaces are not allowed here ({tried.stderr.strip()})"
