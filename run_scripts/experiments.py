@@ -72,8 +72,14 @@ def summary_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict:
     return {**means, "worst_payoff": summary["payoff"]["min"], **run}
 
 
+def end_of_other_tasks(stages: list[dict]) -> int:
+    """Timesteps up to the end of the last stage that has another environment than the run."""
+    others = [k for k, stage in enumerate(stages) if any(name.startswith("env.") for name in stage)]
+    return sum(stage["timesteps"] for stage in stages[: others[-1] + 1]) if others else 0
+
+
 def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str) -> None:
-    """A column of progress.csv against timesteps after the first stage, every seed, negated on a logarithmic scale."""
+    """A column of progress.csv against timesteps, from where the task is the run's own; every seed, negated, log scale."""
     import numpy as np
     from matplotlib.figure import Figure
 
@@ -85,7 +91,7 @@ def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *
     for colour, (name, experiment) in enumerate(experiments.items()):
         for number, folder in enumerate(sorted((runs / name).glob("*"))):
             progress = read_progress(folder)
-            begin = RunFolder(folder).read_config().first_stage.get("timesteps", 0)
+            begin = end_of_other_tasks(RunFolder(folder).read_config().stages)
             is_shown = np.append(0, progress["total_timesteps"][:-1]) >= begin
             progress = {name: values[is_shown] for name, values in progress.items()}
             every = max(1, len(progress[column]) // 1000)

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -53,8 +54,8 @@ def make_parser() -> Parser:
     add("--preset", help="shipped settings to start from: tuned (the default where there are any), paper, none")
     add("--config", metavar="FILE.json", help="options from a JSON object, over the preset's")
     add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[],
-        help="options, over all others; env.KEY=VALUE sets the environment's; first_stage.timesteps=N trains that "
-        "long with first_stage.KEY=VALUE and first_stage.env.KEY=VALUE first")  # fmt: skip
+        help="options, over all others; env.KEY=VALUE sets the environment's; stage1.timesteps=N trains that long with "
+        "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow, before the run itself")  # fmt: skip
     add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
     add("--checkpoint_minutes", default="10", metavar="M", help="and minutes between them at most (default: 10)")
     add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")
@@ -85,7 +86,7 @@ def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
     values |= dict(key_value(text) for group in arguments.set for text in group)
     if arguments.num_trajectories is not None:
         values["num_trajectories"] = arguments.num_trajectories
-    first, values = split(values, "first_stage.")
+    stages, values = split_stages(values)
     options, env_options = resolve_values(arguments.alg, arguments.env, values)
     config = RunConfig(
         algorithm=arguments.alg,
@@ -93,7 +94,7 @@ def resolve(arguments: argparse.Namespace) -> tuple[RunConfig, str]:
         seed=whole_number("seed", arguments.seed, low=0),
         options=options,
         env_options=env_options,
-        first_stage=resolve_first_stage(arguments.alg, arguments.env, values, first),
+        stages=[resolve_stage(arguments.alg, arguments.env, values, name, changes) for name, changes in stages.items()],
     )
     return config, preset
 
@@ -111,21 +112,29 @@ def resolve_values(algorithm: str, environment: str, values: dict) -> tuple[dict
     return resolved, registry.resolve_options(environment, env_options)
 
 
-def resolve_first_stage(algorithm: str, environment: str, values: dict, first: dict) -> dict:
-    """The "timesteps" of the first stage and what differs in it, as `RunConfig` holds them."""
-    if not first:
-        return {}
-    if "timesteps" not in first:
-        raise ValueError(
-            f"first_stage.timesteps is missing: how long the first stage lasts{nearest('timesteps', first)}"
-        )
-    timesteps = whole_number("first_stage.timesteps", str(first["timesteps"]), low=0)
-    if timesteps == 0:
-        return {}
-    changed = {**values, **{name: value for name, value in first.items() if name != "timesteps"}}
+def split_stages(values: dict) -> tuple[dict[str, dict], dict]:
+    """The values of stage1, stage2, ... in that order, and the others. A stage of no timesteps is left out."""
+    stages: dict[str, dict] = {}
+    while True:
+        name = f"stage{len(stages) + 1}"
+        changes, values = split(values, f"{name}.")
+        if not changes:
+            break
+        if "timesteps" not in changes:
+            raise ValueError(f"{name}.timesteps is missing: how long it lasts{nearest('timesteps', changes)}")
+        stages[name] = {**changes, "timesteps": whole_number(f"{name}.timesteps", str(changes["timesteps"]), low=0)}
+    later = [key for key in values if re.match(r"stage[0-9]+\.", key)]
+    if later:
+        raise ValueError(f"{later[0]} is given but nothing of {name}; stages are numbered from stage1 on")
+    return {name: changes for name, changes in stages.items() if changes["timesteps"] > 0}, values
+
+
+def resolve_stage(algorithm: str, environment: str, values: dict, name: str, changes: dict) -> dict:
+    """The "timesteps" of a stage and what differs in it, as `RunConfig` holds them."""
+    timesteps, changes = changes["timesteps"], {key: value for key, value in changes.items() if key != "timesteps"}
     own = resolve_values(algorithm, environment, values)
-    with naming("first_stage"):
-        its = resolve_values(algorithm, environment, changed)
+    with naming(name):
+        its = resolve_values(algorithm, environment, {**values, **changes})
     differences = {"timesteps": timesteps}
     for prefix, mine, other in zip(("", "env."), own, its):
         differences |= {prefix + name: value for name, value in other.items() if value != mine.get(name)}
@@ -149,19 +158,22 @@ class Stage(NamedTuple):
 
 
 def make_stages(config: RunConfig) -> list[Stage]:
-    """The run's own stage, after the first if there is one."""
+    """All stages, the run's own last."""
     own = make_stage(config, {})
-    if not config.first_stage:
-        return [own]
-    with naming("first_stage"):
-        first = make_stage(config, config.first_stage)
-    networks = [
-        (e.observation_size, e.action_size, options.hidden_sizes, options.network_style(e))
-        for options, e in (first, own)
-    ]
-    if networks[0] != networks[1]:
-        raise ValueError("first_stage must have the observations, actions, hidden_sizes and activation of the run")
-    return [first, own]
+    stages = []
+    for number, changes in enumerate(config.stages, start=1):
+        with naming(f"stage{number}"):
+            stages.append(make_stage(config, changes))
+            if network(stages[-1]) != network(own):
+                raise ValueError("observations, actions, hidden_sizes and activation must be those of the run")
+    return [*stages, own]
+
+
+def network(stage: Stage) -> tuple:
+    """What the networks of all stages must have in common."""
+    options, environment = stage
+    style = options.network_style(environment)
+    return environment.observation_size, environment.action_size, options.hidden_sizes, style
 
 
 def make_stage(config: RunConfig, changes: dict) -> Stage:
@@ -233,16 +245,16 @@ def help_text(arguments: argparse.Namespace) -> str:
     if arguments.env is not None:
         registry.check_environment(arguments.env)
         preset, values = choose_preset(arguments.alg, arguments.env, arguments.preset)
-        first, values = split(values, "first_stage.")
+        stages, values = split_stages(values)
         env_options, values = split(values, "env.")
         others = {f"env.{name}": value for name, value in registry.environment_options(arguments.env).items()}
         others |= {f"env.{name}": value for name, value in env_options.items()}
-        others |= {f"first_stage.{name}": value for name, value in first.items()}
+        others |= {f"{name}.{key}": value for name, changes in stages.items() for key, value in changes.items()}
     config = algorithm.Config.from_values(values)
     where = f"for {arguments.env}, preset {preset}" if arguments.env else "defaults; add --env NAME for its preset"
     text += f"\noptions of {arguments.alg} for --set ({where}):\n{algorithm.Config.describe(config)}\n"
     if arguments.env:
-        text += f"\noptions of {arguments.env}, and of a first stage, for --set:\n"
+        text += f"\noptions of {arguments.env}, and of its stages, for --set:\n"
         text += "".join(f"  {name}={value}\n" for name, value in others.items())
     return text
 
@@ -290,15 +302,15 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def check_first_stage(algorithm, stage: Stage, num_ranks: int) -> None:
-    with naming("first_stage"):
-        algorithm.check(stage.options, stage.environment, num_ranks)
+def check_stages(algorithm, stages: list[Stage], num_ranks: int) -> None:
+    for number, stage in enumerate(stages, start=1):
+        with naming(f"stage{number}") if number < len(stages) else contextlib.nullcontext():
+            algorithm.check(stage.options, stage.environment, num_ranks)
 
 
-def first_stage_text(first_stage: dict, num_timesteps: int) -> str:
-    changes = " ".join(f"{name}={value}" for name, value in first_stage.items() if name != "timesteps")
-    text = f"first stage: {first_stage['timesteps']} timesteps with {changes}"
-    return text + "; the run ends within it" * (num_timesteps <= first_stage["timesteps"])
+def stage_text(number: int, changes: dict) -> str:
+    words = " ".join(f"{name}={value}" for name, value in changes.items() if name != "timesteps")
+    return f"stage {number}: {changes['timesteps']} timesteps with {words}"
 
 
 def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm, stop: StopRequest):
@@ -308,9 +320,7 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
     console = Console(arguments.quiet or comm.rank > 0)
     algorithm = registry.algorithm(config.algorithm)
     options, environment = stages[-1]
-    comm.on_root(lambda: algorithm.check(options, environment, comm.size))
-    if config.first_stage:
-        comm.on_root(lambda: check_first_stage(algorithm, stages[0], comm.size))
+    comm.on_root(lambda: check_stages(algorithm, stages, comm.size))
     folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
     comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
     console.say(
@@ -322,8 +332,10 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         console.say(f"warning: {num_local} ranks share {num_cores} core(s) of this host: a rank per core is faster")
     if getattr(options, "random_timesteps", 0) >= make_budget(arguments).num_timesteps:
         console.say("warning: all steps are random ones: random_timesteps is not less than num_timesteps")
-    if config.first_stage:
-        console.say(first_stage_text(config.first_stage, make_budget(arguments).num_timesteps))
+    for number, changes in enumerate(config.stages, start=1):
+        console.say(stage_text(number, changes))
+    if make_budget(arguments).num_timesteps <= sum(changes["timesteps"] for changes in config.stages):
+        console.say("warning: the run ends before its last stage begins")
     if hasattr(options, "num_branches") and hasattr(environment, "how_branches_start"):
         console.say(f"branches start {environment.how_branches_start}")
     from .training import Training

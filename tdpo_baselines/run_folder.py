@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from .config import read_json
@@ -19,7 +20,7 @@ class RunConfig:
     seed: int
     options: dict
     env_options: dict
-    first_stage: dict = field(default_factory=dict)  # its "timesteps", and what differs in it
+    stages: list = field(default_factory=list)  # before the run's own: each its "timesteps", and what differs in it
     made_with: dict = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -42,9 +43,11 @@ class RunConfig:
         """What would make `other` another run: 'gamma: 0.9 here, 0.99 asked for'."""
         mine, its = (json.loads(config.to_json()) for config in (self, other))
         pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
-        for group, prefix in (("options", ""), ("env_options", "env."), ("first_stage", "first_stage.")):
-            names = dict.fromkeys([*mine[group], *its[group]])
-            pairs += [(prefix + name, mine[group].get(name), its[group].get(name)) for name in names]
+        groups = [("", mine["options"], its["options"]), ("env.", mine["env_options"], its["env_options"])]
+        stages = zip_longest(mine["stages"], its["stages"], fillvalue={})
+        groups += [(f"stage{number}.", here, there) for number, (here, there) in enumerate(stages, start=1)]
+        for prefix, here, there in groups:
+            pairs += [(prefix + name, here.get(name), there.get(name)) for name in dict.fromkeys([*here, *there])]
         return [f"{name}: {here} here, {there} asked for" for name, here, there in pairs if here != there]
 
 

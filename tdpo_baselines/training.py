@@ -1,7 +1,7 @@
 """The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
 
 An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`,
-`begin_from()`, `theta`, and `has_small_state`, whether its state can be kept aside during an update. A first stage
+`begin_from()`, `theta`, and `has_small_state`, whether its state can be kept aside during an update. Every stage
 has a learner of its own. All ranks run this loop in step; only rank 0 writes.
 """
 
@@ -64,7 +64,7 @@ class Training:
         console: Console,
         stop: StopRequest,
     ):
-        """`learners` are functions that make the learner of the first stage, if there is one, and the run's own."""
+        """`learners` are functions that make the learners of the stages, the run's own last."""
         self._learners = learners
         self._config = config
         self._folder = folder
@@ -72,6 +72,7 @@ class Training:
         self._budget = budget
         self._console = console
         self._stop = stop
+        self._stage_ends = np.cumsum([stage["timesteps"] for stage in config.stages])
         self._progress = Progress()
         self._learner = self._learners[0]()
         self._csv: ProgressCSV | None = None
@@ -85,15 +86,16 @@ class Training:
         state = self._comm.on_root(partial(self._load, names)) if is_resumed else None
         if state is not None:
             self._progress.load_state(state)
-            if self._config.first_stage and not self._is_in_first_stage():
-                self._learner = self._learners[-1]()
+            if self._stage() > 0:
+                self._learner = self._learners[self._stage()]()
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
         if not self.is_finished():
             self._comm.on_root(self._open_log)
 
-    def _is_in_first_stage(self) -> bool:
-        return self._progress.total_timesteps < self._config.first_stage.get("timesteps", 0)
+    def _stage(self) -> int:
+        """Index of the present stage."""
+        return int(np.sum(self._progress.total_timesteps >= self._stage_ends))
 
     def _load(self, names: list[str]) -> dict | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
@@ -165,20 +167,20 @@ class Training:
             progress.best_payoff, progress.best_iteration = stats["payoff"], progress.iteration
             progress.best_theta = theta
         progress.iteration += 1
-        was_in_first_stage = self._is_in_first_stage()
+        stage = self._stage()
         progress.total_timesteps += stats.pop("num_timesteps")
-        if was_in_first_stage and not self._is_in_first_stage():
-            self._leave_first_stage()
+        if self._stage() > stage:
+            self._begin_stage()
         progress.episodes += stats.pop("num_episodes")
         progress.wall_time = self._before.wall_time + time.monotonic() - self._began
         return stats
 
-    def _leave_first_stage(self) -> None:
-        """Only the policy is kept: payoffs of the two stages cannot be compared."""
-        first, self._learner = self._learner, self._learners[-1]()
-        self._learner.begin_from(first.state())
+    def _begin_stage(self) -> None:
+        """Only the policy is kept: payoffs of two stages cannot be compared."""
+        before, self._learner = self._learner, self._learners[self._stage()]()
+        self._learner.begin_from(before.state())
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
-        self._console.say(f"first stage ends at iteration {self._progress.iteration}")
+        self._console.say(f"stage {self._stage() + 1} begins after iteration {self._progress.iteration}")
 
     def _log(self, stats: dict) -> tuple[str, bool]:
         """Write the row, show it now and then; the reason to stop, if there is one, and whether to save."""
@@ -216,7 +218,7 @@ class Training:
     def _write_checkpoints(self, learned: dict) -> None:
         progress, config = self._progress, self._config.to_json()
         if progress.best_theta is None:
-            for path in self._folder.best.iterdir():  # of the first stage
+            for path in self._folder.best.iterdir():  # of an earlier stage
                 shutil.rmtree(path)
         elif progress.best_iteration != self._best_saved:
             best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration), "config": config}

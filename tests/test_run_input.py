@@ -47,16 +47,12 @@ BAD = {
     ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",
     ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",
     ("--env", "pendulum-nlr", "--log_dir", "/proc/nowhere"): "cannot write to log_dir",
-    ("--env", "pendulum-nlr", "--set", "first_stage.gamma=0.9"): "first_stage.timesteps is missing",
-    ("--env", "pendulum-nlr", "--set", "first_stage.timestep=9"): "did you mean 'timestep'",
-    ("--env", "pendulum-nlr", "--set", "first_stage.timesteps=9", "first_stage.gama=1"): "first_stage: unknown option",
-    (
-        "--env",
-        "pendulum-nlr",
-        "--set",
-        "first_stage.timesteps=9",
-        "first_stage.hidden_sizes=8",
-    ): "first_stage must have",
+    ("--env", "pendulum-nlr", "--set", "stage1.gamma=0.9"): "stage1.timesteps is missing",
+    ("--env", "pendulum-nlr", "--set", "stage1.timestep=9"): "did you mean 'timestep'",
+    ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage1.gama=1"): "stage1: unknown option",
+    ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage1.hidden_sizes=8"): "stage1: observations, actions,",
+    ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage3.timesteps=9"): "nothing of stage2; stages are",
+    ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage1.held_steps=999"): "stage1: held_steps must be",
     (): "--env is missing",
 }
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from programs import ROOT, deterministic_part, kill_all, mpi_environment
 from small_run import SMALL
@@ -84,21 +85,27 @@ def test_every_kind_of_run_is_the_same_begun_on_several_ranks_and_resumed_on_few
     assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
 
 
-def test_first_stage_ends_at_its_time_and_the_run_goes_on_the_same_when_stopped_there(program, tmp_path):
-    first = ("first_stage.timesteps=20000", "first_stage.env.start_scale=0.5", "first_stage.delta_max=0.01")
-    arguments, whole, parts = (*SMALL, *first, "--log_dir"), tmp_path / "whole", tmp_path / "parts"
-    assert program("run", *arguments, str(whole), "--num_iterations", "7").returncode == 0
+def test_stages_end_at_their_time_and_the_run_goes_on_the_same_when_stopped_there(program, tmp_path):
+    first = ("stage1.timesteps=20000", "stage1.env.start_scale=0.5", "stage1.delta_max=0.01")
+    second = ("stage2.timesteps=10000", "stage2.held_steps=2", "stage2.delta_max=0.02")
+    arguments, whole, parts = (*SMALL, *first, *second, "--log_dir"), tmp_path / "whole", tmp_path / "parts"
+    assert program("run", *arguments, str(whole), "--num_iterations", "9").returncode == 0
     header, *rows = (line.split(",") for line in deterministic_part(whole).splitlines())
     steps_before = [0] + [int(row[1]) for row in rows[:-1]]
-    is_first = [float(row[header.index("delta_max")]) <= 0.01 for row in rows]
-    assert is_first == [steps < 20000 for steps in steps_before] and 0 < sum(is_first) < 7
-    boundary = program("run", *arguments, str(parts), "--num_iterations", str(sum(is_first)), ranks=2)
-    assert "first stage: 20000 timesteps with delta_max=0.01 env.start_scale=0.5" in boundary.stdout
+    deltas = [float(row[header.index("delta_max")]) for row in rows]
+    stages = [np.searchsorted([0.01, 0.02], delta) for delta in deltas]  # delta_max decays a little
+    assert stages == [np.searchsorted([20000, 30000], steps, side="right") for steps in steps_before]
+    assert set(stages) == {0, 1, 2}
+    ends = [stages.index(1), stages.index(2)]
+    boundary = program("run", *arguments, str(parts), "--num_iterations", str(ends[0]), ranks=2)
+    assert "stage 1: 20000 timesteps with delta_max=0.01 env.start_scale=0.5" in boundary.stdout
     assert boundary.returncode == 0 and "inf" not in boundary.stdout
-    assert program("run", *arguments, str(parts), "--num_iterations", "7", "--resume").returncode == 0
+    for num_iterations in (ends[1], 9):
+        go_on = ("--num_iterations", str(num_iterations), "--resume")
+        assert program("run", *arguments, str(parts), *go_on).returncode == 0
     assert deterministic_part(parts) == deterministic_part(whole)
     best = program("evaluate", str(parts), "--best", "--json")
-    assert json.loads(best.stdout)["iteration"] >= sum(is_first)
+    assert json.loads(best.stdout)["iteration"] >= ends[1]
 
 
 def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):

@@ -388,7 +388,7 @@ class Learner:
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 
     def begin_from(self, state: dict[str, np.ndarray]) -> None:
-        """Take over the policy of the first stage, which may have had another task and other options."""
+        """Take over the policy of the stage before, which may have had another task and other options."""
         self.theta = state["theta"]
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 

@@ -291,7 +291,7 @@ class OffPolicyLearner:
         self._replay.load(state["replay_rows"][self._mine], int(state["replay_added"]))
 
     def begin_from(self, state: dict[str, np.ndarray]) -> None:
-        """Take over the networks of a first stage, but none of its experience."""
+        """Take over the networks of the stage before, but none of its experience."""
         networks = Networks(state["theta"], *(state[name] for name in Networks._fields[1:]))
         self._now = State(networks, Adam.from_state(state, "actor_adam"), Adam.from_state(state, "critic_adam"))
         self._num_updates = int(state["num_updates"])

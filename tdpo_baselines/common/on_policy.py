@@ -202,7 +202,7 @@ class ActorCritic:
         self.streams.load_state(state)
 
     def begin_from(self, state: dict[str, Any]) -> None:
-        """Take over the policy and the value function of a first stage, but none of its episodes."""
+        """Take over the policy and the value function of the stage before, but none of its episodes."""
         self.theta, self.log_std, self._value_theta = state["theta"], state["log_std"], state["value_theta"]
         self._target_sums = state["target_sums"]
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
