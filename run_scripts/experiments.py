@@ -79,7 +79,7 @@ def end_of_other_tasks(stages: list[dict]) -> int:
 
 
 def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str) -> None:
-    """A column of progress.csv against timesteps, from where the task is the run's own; every seed, negated, log scale."""
+    """A column of progress.csv against timesteps, from where the task is the run's own; every seed, negated."""
     import numpy as np
     from matplotlib.figure import Figure
 

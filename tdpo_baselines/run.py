@@ -55,7 +55,7 @@ def make_parser() -> Parser:
     add("--config", metavar="FILE.json", help="options from a JSON object, over the preset's")
     add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[],
         help="options, over all others; env.KEY=VALUE sets the environment's; stage1.timesteps=N trains that long with "
-        "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow, before the run itself")  # fmt: skip
+        "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow, then the run")  # fmt: skip
     add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
     add("--checkpoint_minutes", default="10", metavar="M", help="and minutes between them at most (default: 10)")
     add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")

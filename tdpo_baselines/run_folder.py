@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -44,7 +45,7 @@ class RunConfig:
         mine, its = (json.loads(config.to_json()) for config in (self, other))
         pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
         groups = [("", mine["options"], its["options"]), ("env.", mine["env_options"], its["env_options"])]
-        stages = zip_longest(mine["stages"], its["stages"], fillvalue={})
+        stages: Iterable = zip_longest(mine["stages"], its["stages"], fillvalue={})
         groups += [(f"stage{number}.", here, there) for number, (here, there) in enumerate(stages, start=1)]
         for prefix, here, there in groups:
             pairs += [(prefix + name, here.get(name), there.get(name)) for name in dict.fromkeys([*here, *there])]
