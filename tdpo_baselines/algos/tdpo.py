@@ -12,10 +12,11 @@ Differences from the paper
      branches grow to the horizon.
   7. If the payoff drops too far below its best, the best parameters are taken up again.
   8. With a single start all main trajectories are one: it is rolled out and counted once.
-  9. Advanced variant: steps of the line search are counted; ties go to the smaller step; the scale of the
+  9. Few rows: what conjugate gradient works with are not parameters but rows, see common/few_rows.py.
+ 10. Advanced variant: steps of the line search are counted; ties go to the smaller step; the scale of the
      exploration follows the even part of two-sided advantages, between a floor and a ceiling, and the
      gradient stays unbiased when the scales differ.
- 10. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
+ 11. Misprints: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
      the action vector; the surrogate is g'd - C/2 d'Hd.
 
 Glossary (N trajectories, K branches each, O observation, A action, P parameters)
@@ -47,6 +48,7 @@ from ..common.devine import (
     num_branches,
     roll_vines,
 )
+from ..common.few_rows import MAX_FEW_ROWS, FewRows
 from ..common.running_stats import RunningStats, folded, unfolded
 from ..common.seeding import generator
 from ..config import Settings, option
@@ -229,6 +231,33 @@ def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
 # Algorithm 1: gradient, surrogate, step.
 
 
+def step_of_blocks(
+    config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, blocks: Blocks
+) -> "Step":
+    """The step, its gradient and products summed over the rows of all ranks. `alive` as in `row_weights`."""
+    g = policy_gradient(vines, theta, std, blocks)
+    require_finite("gradient", g)
+    return best_step(config, g, surrogate_hessian(vines, theta, alive, blocks, config.c1_over_c2))
+
+
+def step_of_few_rows(
+    config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, rows: FewRows
+) -> "Step":
+    """The same step without the sensitivity's part, where there are few rows."""
+    observations = vines.observations.reshape(-1, vines.observations.shape[-1])
+    weights, gram = row_weights(vines, alive).ravel(), rows.gram_matrix(theta, observations)
+    c = action_gradients(vines, std).ravel()
+    step = best_step(config, c, lambda u: weights * (gram @ u), dot=lambda u, v: u @ (gram @ v))
+    return step._replace(delta_theta=rows.to_parameters(theta, observations, step.delta_theta))
+
+
+def row_weights(vines: Vines, alive: float) -> np.ndarray:
+    """Of the rows in H, [N, K, D, A]. The expectation is over the states that were visited: `alive` is the share of
+    the visitation before the trajectories ended."""
+    N, K, D, _ = vines.deltas.shape
+    return np.broadcast_to(2 * vines.weights[:, :, None, None] / alive / (N * K * D), vines.deltas.shape)
+
+
 def policy_gradient(vines: Vines, theta: np.ndarray, std: np.ndarray, blocks: Blocks) -> np.ndarray:
     """g [P] from the vines of all ranks."""
     observations, cotangents = blocks.cut(vines.observations), blocks.cut(action_gradients(vines, std))
@@ -236,14 +265,9 @@ def policy_gradient(vines: Vines, theta: np.ndarray, std: np.ndarray, blocks: Bl
 
 
 def surrogate_hessian(vines: Vines, theta: np.ndarray, alive: float, blocks: Blocks, c1_over_c2: float):
-    """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks.
-
-    The expectation is over the states that were visited: `alive` is the share of the visitation before
-    the trajectories ended.
-    """
-    row_weights = np.broadcast_to(2 * vines.weights[:, :, None, None] / alive / blocks.num_rows, vines.deltas.shape)
+    """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks."""
     derivatives = blocks.derivatives
-    rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(row_weights))
+    rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(row_weights(vines, alive)))
     share, theta = derivatives.tensors(blocks.share, theta)
 
     def product(vector: np.ndarray) -> np.ndarray:
@@ -265,14 +289,21 @@ class Step(NamedTuple):
     predicted_gain: float = 0.0  # g'd - C/2 d'Hd
 
 
-def best_step(config: Config, g: np.ndarray, product) -> Step:
-    """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2."""
+def best_step(config: Config, g: np.ndarray, product, dot=np.dot) -> Step:
+    """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2.
+
+    Vectors may be given by their coefficients, with the scalar product `dot`; so is the step then.
+    """
     damping = config.cg_damping
     x, residual, num_iterations = cg.solve(
-        lambda v: product(v) + damping * v, g, max_iterations=config.cg_iterations, tolerance=config.cg_tolerance
+        lambda v: product(v) + damping * v,
+        g,
+        max_iterations=config.cg_iterations,
+        tolerance=config.cg_tolerance,
+        dot=dot,
     )
-    xHx = max(x @ (g - residual - damping * x), 0.0)
-    norm = float(np.linalg.norm(g))
+    xHx = max(dot(x, g - residual - damping * x), 0.0)
+    norm = float(np.sqrt(max(dot(g, g), 0.0)))
     unbound = 1 / config.c2 if config.c2 > 0 else np.inf
     to_boundary = config.delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
     step_size = min(unbound, to_boundary)
@@ -280,11 +311,11 @@ def best_step(config: Config, g: np.ndarray, product) -> Step:
     return Step(
         delta_theta=step_size * x,
         gradient_norm=norm,
-        cg_residual=float(np.linalg.norm(residual)) / norm if norm > 0 else 0.0,
+        cg_residual=float(np.sqrt(max(dot(residual, residual), 0.0))) / norm if norm > 0 else 0.0,
         cg_iterations=num_iterations,
         step_w=step_size * np.sqrt(xHx / 2),
         is_bound=to_boundary < unbound,
-        predicted_gain=step_size * (g @ x) - config.c2 / 2 * step_size**2 * xHx,
+        predicted_gain=step_size * dot(g, x) - config.c2 / 2 * step_size**2 * xHx,
     )
 
 
@@ -370,7 +401,13 @@ class Learner:
         )
         action_size = roller.layer_sizes[-1]
         rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
-        self._blocks = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
+        num_rows = config.num_trajectories * rows_per_trajectory
+        self._has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= MAX_FEW_ROWS
+        self._rows: Any = None
+        if not self._has_few_rows:
+            self._rows = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
+        elif comm.rank == 0:
+            self._rows = FewRows(num_rows, roller.layer_sizes)
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self._safeguard = Safeguard(self.theta)
         self._stats = RunningStats.none(roller.layer_sizes[0])
@@ -450,11 +487,11 @@ class Learner:
         if config.use_observation_normalisation:
             theta = unfolded(theta, sizes, stats)
             vines = vines._replace(observations=(vines.observations - stats.mean) / stats.std)
-        g = policy_gradient(vines, theta, std, self._blocks)
-        require_finite("gradient", g)
         alive = float(np.mean([self._law.alive(int(length)) for length in vines.lengths]))
-        product = surrogate_hessian(vines, theta, alive, self._blocks, config.c1_over_c2)
-        step = best_step(config, g, product)
+        if self._has_few_rows:
+            step = self._comm.on_root(lambda: step_of_few_rows(config, vines, theta, std, alive, self._rows))
+        else:
+            step = step_of_blocks(config, vines, theta, std, alive, self._rows)
         require_finite("parameter", theta + step.delta_theta)
         if config.use_observation_normalisation:
             step = step._replace(delta_theta=folded(theta + step.delta_theta, sizes, stats) - self.theta)

@@ -13,6 +13,7 @@ import traceback
 import numpy as np
 
 from . import launcher
+from .checks import NotFinite
 
 
 class Refused(Exception):
@@ -52,15 +53,17 @@ class Comm:
         return result if self.rank == 0 else function()
 
     def on_root(self, function):
-        """function() by rank 0 alone: its result, or what a user must mend, on every rank."""
+        """function() by rank 0 alone: its result, or what was found wrong, on every rank."""
         answer = None
         if self.rank == 0:
             try:
                 answer = function()
             except (ValueError, OSError) as error:
                 answer = Refused(str(error))
+            except NotFinite as error:
+                answer = error
         answer = self.broadcast(answer)
-        if isinstance(answer, Refused):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 

@@ -10,6 +10,7 @@ from tdpo_baselines.algos import tdpo
 from tdpo_baselines.common import devine, mlp
 from tdpo_baselines.common.blocks import Blocks
 from tdpo_baselines.common.comm import Comm
+from tdpo_baselines.common.few_rows import FewRows
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.running_stats import RunningStats, folded, unfolded
 from tdpo_baselines.common.seeding import generator
@@ -246,6 +247,21 @@ def test_step_maximises_the_surrogate_inside_the_trust_region(c2, delta_max, is_
         assert half_quadratic == pytest.approx(delta_max)
     else:
         np.testing.assert_allclose(step.delta_theta, direction / c2)
+
+
+@pytest.mark.parametrize("c2", [0, 3e4])
+def test_step_of_few_rows_is_that_of_all_parameters(c2):
+    options = {"num_trajectories": 3, "num_branches": 4, "held_steps": 2, "directions": "gaussian"}
+    problem = Problem(
+        linear_quadratic.kernel(), (7, 5), output_gain=1.0, c1_over_c2=0, c2=c2, cg_iterations=4, **options
+    )
+    vines = problem.vines(problem.plan())
+    arguments = (problem.config, vines, problem.theta, problem.std, 0.9)
+    expected = tdpo.step_of_blocks(*arguments, problem._blocks)
+    found = tdpo.step_of_few_rows(*arguments, FewRows(3 * 4 * 2, problem.roller.layer_sizes))
+    assert expected.cg_iterations == 4 and expected.is_bound == (c2 == 0)
+    for name, value in expected._asdict().items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-7, atol=1e-12, err_msg=name)
 
 
 def test_damping_is_left_out_of_the_trust_region():

@@ -71,6 +71,14 @@ def test_gradient_equals_the_dense_jacobian(problem, derivatives):
     np.testing.assert_allclose(sums.sum(axis=0), expected, rtol=1e-11, atol=1e-12)
 
 
+def test_gram_matrix_is_that_of_the_dense_jacobian(problem):
+    rows = problem["observations"].reshape(-1, SIZES[0])
+    dense = jacobian(lambda theta: policy.actions(theta, rows, SIZES), problem["theta"])
+    dense = dense.reshape(len(rows) * SIZES[-1], -1)  # [R A, P]
+    gram = policy.gram_matrix(tf.constant(problem["theta"]), tf.constant(rows), SIZES)
+    np.testing.assert_allclose(gram, dense @ dense.T, rtol=1e-11, atol=1e-12)
+
+
 def test_blocks_sum_to_the_same_bits_in_any_share(problem, derivatives):
     arguments = (problem["theta"], problem["vector"], problem["observations"], problem["weights"])
     together = derivatives.sensitivity_product(all_blocks(), *arguments)
