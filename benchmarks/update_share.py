@@ -46,6 +46,7 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
     rollout_seconds.clear()
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(comm.broadcast(folder))
+        comm.on_root(run.create)
         budget = Budget(10**18, num_iterations, 100, 600.0, None)
         training = Training(
             [lambda: learner],

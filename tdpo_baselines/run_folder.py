@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -74,6 +75,16 @@ class RunFolder:
             raise ValueError(
                 f"cannot write to log_dir {self.path}: {error.strerror}; pass another --log_dir or make room"
             ) from error
+
+    def require_space(self, num_bytes: int) -> None:
+        """ValueError unless all checkpoints of a run, of which there may be some already, will find room."""
+        present = sum(path.stat().st_size for path in self.checkpoints.rglob("*") if path.is_file())
+        free = shutil.disk_usage(self.path).free
+        if num_bytes - present > free:
+            raise ValueError(
+                f"checkpoints need about {(num_bytes - present) / 1e6:,.0f} MB in log_dir {self.path}, "
+                f"{free / 1e6:,.0f} MB are free; make room or pass another --log_dir"
+            )
 
     def lock(self) -> None:
         """Keep other processes out until this one ends, however it ends."""

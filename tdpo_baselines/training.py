@@ -1,8 +1,8 @@
 """The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
 
 An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`,
-`begin_from()`, `theta`, and `has_small_state`, whether its state can be kept aside during an update. Every stage
-has a learner of its own. All ranks run this loop in step; only rank 0 writes.
+`begin_from()`, `theta`, and `replay_bytes`, how much its state may grow beyond what it is at first. Every stage has a
+learner of its own. All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
@@ -82,8 +82,10 @@ class Training:
 
     def prepare(self, *, is_resumed: bool) -> None:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
-        names = [*self._progress.state(), *self._learner.state()]
-        state = self._comm.on_root(partial(self._load, names)) if is_resumed else None
+        initial = {**self._progress.state(), **self._learner.state()}
+        state = self._comm.on_root(partial(self._load, list(initial))) if is_resumed else None
+        size = sum(np.asarray(value).nbytes for value in initial.values()) + self._learner.replay_bytes
+        self._comm.on_root(lambda: self._folder.require_space((NUM_CHECKPOINTS + 1) * size))
         if state is not None:
             self._progress.load_state(state)
             if self._stage() > 0:
@@ -150,7 +152,7 @@ class Training:
 
     def _iterate(self) -> dict:
         progress, theta = self._progress, self._learner.theta
-        before = self._learner.state() if self._learner.has_small_state else None
+        before = self._learner.state() if self._learner.replay_bytes == 0 else None
         try:
             stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
         except NotFinite as error:

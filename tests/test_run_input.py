@@ -1,11 +1,15 @@
 """What users type: refused politely, explained when asked."""
 
 import os
+import re
+from types import SimpleNamespace
 
 import pytest
 from small_run import SMALL
 
 from tdpo_baselines import registry, run
+from tdpo_baselines.common.checks import require_memory
+from tdpo_baselines.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 
@@ -76,13 +80,31 @@ def test_errors_are_printed_once_and_not_once_per_rank(program, tmp_path):
 
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path, capsys):
-    from tdpo_baselines.run_folder import RunFolder
-
     holder = RunFolder(tmp_path)
     holder.create()
     holder.lock()
     assert run.main([*SMALL, "--log_dir", str(tmp_path)]) == 2
     assert "another process is training" in capsys.readouterr().err
+
+
+def test_replay_that_will_not_fit_on_the_disk_is_refused_at_the_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=20e6))
+    arguments = ["--env", "pendulum-nlr", "--alg", "ddpg", "--set", "batch_size=100", "hidden_sizes=8"]
+    assert run.main([*arguments, "buffer_size=2e5", "--log_dir", str(tmp_path / "large")]) == 2
+    assert re.search(r"checkpoints need about 29 MB .* 20 MB are free; make room", capsys.readouterr().err)
+    small = [*arguments, "buffer_size=1e5", "--log_dir", str(tmp_path / "small")]
+    assert run.main([*small, "--num_timesteps", "2000"]) == 0
+    folder = RunFolder(tmp_path / "small")
+    present = sum(path.stat().st_size for path in folder.checkpoints.rglob("*"))
+    folder.require_space(20_000_000 + present // 2)  # what is there already needs no new room
+
+
+def test_memory_is_that_of_all_ranks_of_the_host(monkeypatch):
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    require_memory("settings", total / 10)
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "6")
+    with pytest.raises(ValueError, match=r"settings need about .* this host, with 6 rank\(s\), has"):
+        require_memory("settings", total / 10)
 
 
 @pytest.mark.parametrize("environment", [*registry.ENVIRONMENTS, "Pendulum-v1", "Swimmer-v5"])

@@ -387,9 +387,9 @@ class Safeguard(NamedTuple):
 
 
 class Learner:
-    has_small_state = True
-
     """Algorithm 1, one iteration at a time. `state` is all that a checkpoint must hold."""
+
+    replay_bytes = 0
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
         self.config = config
@@ -487,7 +487,7 @@ class Learner:
         if config.use_observation_normalisation:
             theta = unfolded(theta, sizes, stats)
             vines = vines._replace(observations=(vines.observations - stats.mean) / stats.std)
-        alive = float(np.mean([self._law.alive(int(length)) for length in vines.lengths]))
+        alive = self._law.alive(vines.lengths)
         if self._has_few_rows:
             step = self._comm.on_root(lambda: step_of_few_rows(config, vines, theta, std, alive, self._rows))
         else:

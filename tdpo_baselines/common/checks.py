@@ -4,6 +4,8 @@ import os
 
 import numpy as np
 
+from . import launcher
+
 
 class NotFinite(FloatingPointError):
     """A number that every rank holds is not finite; what it was computed from is gathered, so all find it."""
@@ -18,12 +20,13 @@ def require_finite(name: str, values: np.ndarray) -> None:
 
 
 def require_memory(cause: str, num_bytes: float) -> None:
-    """ValueError if a rank would need more memory than half of what the machine has."""
+    """ValueError if the ranks of this host would need more memory, so much each, than half of what it has."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if num_bytes > total / 2:
+    num_ranks = launcher.num_local_ranks() or 1
+    if num_ranks * num_bytes > total / 2:
         raise ValueError(
-            f"{cause} need about {num_bytes / 1e9:.3g} GB per rank, "
-            f"this machine has {total / 1e9:.3g} GB; make them smaller"
+            f"{cause} need about {num_bytes / 1e9:.3g} GB per rank and this host, with {num_ranks} rank(s), "
+            f"has {total / 1e9:.3g} GB; make them smaller, or use fewer ranks per host"
         )
 
 

@@ -42,7 +42,7 @@ class TimeLaw:
         return max(1, min(length - self._held_steps + 1, len(self._visitation)))
 
     def times(self, quantiles: np.ndarray, length: int) -> np.ndarray:
-        """Branch times at quantiles [K] of the law; for "all", the quantiles are the times of a full trajectory."""
+        """Branch times at quantiles of the law; for "all", the quantiles are the times of a full trajectory."""
         if self._kind == "all":
             return np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
         nu = self._nu(length)
@@ -50,15 +50,16 @@ class TimeLaw:
         return np.minimum(times, np.flatnonzero(nu)[-1])  # the sum of nu may round to below one
 
     def weights(self, quantiles: np.ndarray, length: int) -> np.ndarray:
-        """gamma^t / nu(t) at those times [K]."""
+        """gamma^t / nu(t) at those times."""
         times = self.times(quantiles, length)
         if self._kind == "all":
             return np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
         return self._visitation[times] / self._nu(length)[times]
 
-    def alive(self, length: int) -> float:
-        """Share of the visitation that a trajectory of this length has."""
-        return float(self._reached[self.num_times(length) - 1] / self._reached[-1])
+    def alive(self, lengths: np.ndarray) -> float:
+        """Share of the visitation that trajectories of these lengths have, on average."""
+        last = [self.num_times(int(length)) - 1 for length in lengths]
+        return float(np.mean(self._reached[last] / self._reached[-1]))
 
     def _nu(self, length: int) -> np.ndarray:
         num = self.num_times(length)
@@ -170,7 +171,7 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         deltas=deltas,
         advantages=advantages,
         even_advantages=even_advantages,
-        weights=np.array([law.weights(q, length) for q, length in zip(plan.quantiles, lengths)]),
+        weights=weights_of(law, plan.quantiles, lengths),
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.returns[n],
         lengths=lengths,
@@ -178,6 +179,14 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         observation_squares=np.square(main.observations).sum(axis=1)[n],
         num_steps=num_branch_steps.sum(axis=1) + num_again[n] * (np.diff(n, prepend=-1) > 0),
     )
+
+
+def weights_of(law: TimeLaw, quantiles: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The law's weights [N, K] for trajectories of these lengths [N]."""
+    weights = np.empty(quantiles.shape)
+    for length in np.unique(lengths):
+        weights[lengths == length] = law.weights(quantiles[lengths == length], length)
+    return weights
 
 
 def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: int):
@@ -189,7 +198,7 @@ def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: i
     N, K = plan.quantiles.shape
     quantiles = plan.quantiles.reshape(num_mains, -1)  # [mains, branches of each]
     starts = roller.start_states(plan.starts[:num_mains])
-    times = np.array([law.times(q, roller.horizon) for q in quantiles])
+    times = law.times(quantiles, roller.horizon)
     main, states = rollouts_saving(roller, theta, starts, times)
     num_again = np.zeros(num_mains, dtype=np.int64)
     for m in np.flatnonzero(main.lengths < roller.horizon):

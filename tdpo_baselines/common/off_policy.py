@@ -242,8 +242,6 @@ def compile_loop(formulas: Formulas, config: OffPolicySettings, tricks: Tricks):
 class OffPolicyLearner:
     """Segments with noise, then updates from the replay. `state` is all that a checkpoint must hold."""
 
-    has_small_state = False
-
     def __init__(self, config: Any, tricks: Tricks, roller, comm: Comm, seed: int):
         self.config, self._tricks, self._roller, self._comm, self._seed = config, tricks, roller, comm, seed
         N, (O, *hidden, A) = config.num_trajectories, roller.layer_sizes
@@ -252,6 +250,7 @@ class OffPolicyLearner:
         self._columns = Columns.of(O, A)
         num_mine = self._mine.stop - self._mine.start
         self._replay = Replay(num_mine, config.buffer_size // N, self._columns.width)
+        self.replay_bytes = 4 * self._columns.width * config.buffer_size
         self._formulas = Formulas(roller.layer_sizes, roller.is_action_limited, config, tricks)
         self._compiled: Any = None
         self._colour = Colour.of(config.noise, config.noise_bandwidth)

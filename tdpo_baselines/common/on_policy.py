@@ -172,13 +172,17 @@ class ActorCritic:
             return observations
         return (observations - self._stats.mean) / self._stats.std
 
+    def _values(self, seen: np.ndarray) -> np.ndarray:
+        return self._value_forward(self._value_theta, seen)[..., 0]
+
     def _prepared(self, segments: Segments) -> Batch:
         config, N = self._config, self._config.num_trajectories
         seen = self._seen(segments.observations)
-        values, next_values = (
-            self._value_forward(self._value_theta, rows)[..., 0]
-            for rows in (seen, self._seen(segments.next_observations))
-        )
+        values = self._values(seen)
+        is_cut = segments.is_last.copy()
+        is_cut[:, -1] = True
+        next_values = np.roll(values, -1, axis=1)  # what is seen after a step is what is seen before the next
+        next_values[is_cut] = self._values(self._seen(segments.next_observations[is_cut]))
         advantages = generalised_advantages(segments, values, next_values, gamma=config.gamma, lam=config.lam)
         targets = advantages + values
         squares = self._comm.sum((targets**2).sum(axis=1), N)
@@ -211,7 +215,7 @@ class ActorCritic:
 class OnPolicyLearner:
     """What every learner must have, for one that is an agent and the moments of its Adam."""
 
-    has_small_state = True
+    replay_bytes = 0
 
     def __init__(self, agent: ActorCritic, num_fitted: int):
         self._agent, self._adam = agent, Adam.of_size(num_fitted)

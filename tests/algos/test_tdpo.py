@@ -366,8 +366,8 @@ def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law
         visitation = devine.discounts(0.95, 48)[: length - 2]
         for t in range(length - 2):
             assert weights[times == t].sum() / 10000 == pytest.approx(visitation[t], rel=0.05, abs=1e-3)
-        assert time_law.alive(length) == pytest.approx(visitation.sum())
-    assert time_law.alive(50) == 1.0
+        assert time_law.alive(np.array([length])) == pytest.approx(visitation.sum())
+    assert time_law.alive(np.array([50, 50])) == 1.0
 
 
 @pytest.mark.parametrize("is_two_sided", [True, False])
