@@ -104,7 +104,8 @@ class RunFolder:
         self._lock.close()
 
     def has_run(self) -> bool:
-        return self.config_path.exists() or self.progress_path.exists()
+        """Whether anything was computed here."""
+        return self.progress_path.exists() or any(self.checkpoints.glob("*"))
 
     def write_config(self, config: RunConfig) -> None:
         partial = self.config_path.with_suffix(".partial")

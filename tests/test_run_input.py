@@ -90,13 +90,13 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path, capsys):
 def test_replay_that_will_not_fit_on_the_disk_is_refused_at_the_start(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=20e6))
     arguments = ["--env", "pendulum-nlr", "--alg", "ddpg", "--set", "batch_size=100", "hidden_sizes=8"]
-    assert run.main([*arguments, "buffer_size=2e5", "--log_dir", str(tmp_path / "large")]) == 2
-    assert re.search(r"checkpoints need about 29 MB .* 20 MB are free; make room", capsys.readouterr().err)
-    small = [*arguments, "buffer_size=1e5", "--log_dir", str(tmp_path / "small")]
-    assert run.main([*small, "--num_timesteps", "2000"]) == 0
-    folder = RunFolder(tmp_path / "small")
-    present = sum(path.stat().st_size for path in folder.checkpoints.rglob("*"))
-    folder.require_space(20_000_000 + present // 2)  # what is there already needs no new room
+    large, small = tmp_path / "large", tmp_path / "small"
+    assert run.main([*arguments, "buffer_size=2e5", "--log_dir", str(large)]) == 2
+    assert re.search(r"checkpoints need about 22 MB .* 20 MB are free; make room", capsys.readouterr().err)
+    assert not RunFolder(large).has_run()
+    assert run.main([*arguments, "buffer_size=1e5", "--log_dir", str(small), "--num_timesteps", "2000"]) == 0
+    present = sum(path.stat().st_size for path in (small / "checkpoints").rglob("*"))
+    RunFolder(small).require_space(20_000_000 + present // 2)  # what is there already needs no new room
 
 
 def test_memory_is_that_of_all_ranks_of_the_host(monkeypatch):
