@@ -342,7 +342,7 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
 
     def make_learner(stage: Stage):
         options, environment = stage
-        roller = comm.root_first(lambda: registry.make_roller(environment, options))
+        roller = comm.first_on_each_host(lambda: registry.make_roller(environment, options))
         return algorithm.Learner(options, roller, comm, config.seed)
 
     training = Training(

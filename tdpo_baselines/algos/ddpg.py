@@ -64,7 +64,7 @@ class Learner(OffPolicyLearner):
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
         super().__init__(config, Tricks(critic_l2=config.critic_l2), roller, comm, seed)
         self._parameter_scale = 0.1  # of the noise, relative to each layer's parameters; adapts itself
-        self._forward = comm.root_first(lambda: mlp.Forward(roller.layer_sizes, roller.style))
+        self._forward = comm.first_on_each_host(lambda: mlp.Forward(roller.layer_sizes, roller.style))
 
     def state(self) -> dict[str, np.ndarray]:
         return {**super().state(), "parameter_scale": np.asarray(self._parameter_scale)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import mlp
 from .comm import Comm
-from .tensorflow_setup import load_tensorflow
+from .tensorflow_setup import load_tensorflow_in_turn
 
 ROWS_PER_BLOCK = 48  # about this many rows are summed in one block; fixes the order of every sum
 
@@ -44,13 +44,14 @@ class Blocks:
         self._comm = comm
         self._mine = comm.share(self.num_blocks)
         self.share = np.array([self._mine.start, self._mine.stop], dtype=np.int32)
-        if self._mine.start == self._mine.stop:
-            self.derivatives: Any = NoDerivatives(np.zeros((self.num_blocks, mlp.num_parameters(layer_sizes))))
-        else:
-            load_tensorflow()
+        has_blocks = self._mine.start < self._mine.stop
+        load_tensorflow_in_turn(comm, is_needed=has_blocks)
+        if has_blocks:
             from .policy import PolicyDerivatives
 
-            self.derivatives = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block, dtype)
+            self.derivatives: Any = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block, dtype)
+        else:
+            self.derivatives = NoDerivatives(np.zeros((self.num_blocks, mlp.num_parameters(layer_sizes))))
 
     def cut(self, rows: np.ndarray) -> np.ndarray:
         """Rows [N, K, D, ...] as blocks [B, R, ...]; the last block is filled up with zeros."""

@@ -8,6 +8,7 @@ give sums that depend on the number of ranks.
 import hashlib
 import os
 import sys
+import time
 import traceback
 
 import numpy as np
@@ -25,6 +26,7 @@ class Comm:
 
     rank = 0
     size = 1
+    num_hosts = 1
 
     def share(self, num_items: int) -> slice:
         """The contiguous items of this rank."""
@@ -46,11 +48,13 @@ class Comm:
         """Rank 0's value on every rank."""
         return value
 
-    def root_first(self, function):
-        """function() on every rank, on rank 0 before the others: it compiles, they find the result."""
-        result = function() if self.rank == 0 else None
-        self.broadcast(None)
-        return result if self.rank == 0 else function()
+    def first_on_each_host(self, function, *, is_needed: bool = True):
+        """function() on the ranks that need it, on one of each host before the host's others; elsewhere None.
+
+        What that one compiles or reads from a file server, the others find in the host's caches. All ranks call
+        this together; `function` must not communicate.
+        """
+        return function() if is_needed else None
 
     def on_root(self, function):
         """function() by rank 0 alone: its result, or what was found wrong, on every rank."""
@@ -91,6 +95,8 @@ class MPIComm(Comm):
         self._world = MPI.COMM_WORLD
         self.rank = self._world.rank
         self.size = self._world.size
+        self._host = self._world.Split_type(MPI.COMM_TYPE_SHARED)  # the ranks of this host
+        self.num_hosts = sum(self._world.allgather(self._host.rank == 0))
 
     def gather(self, mine, num_items):
         mine = np.ascontiguousarray(mine)
@@ -104,10 +110,23 @@ class MPIComm(Comm):
     def broadcast(self, value):
         return self._world.bcast(value)
 
+    def first_on_each_host(self, function, *, is_needed=True):
+        needs = self._host.allgather(is_needed)
+        is_first = is_needed and not any(needs[: self._host.rank])
+        result = function() if is_first else None
+        wait_asleep(self._host.Ibarrier())
+        return function() if is_needed and not is_first else result
+
     def abort(self):
         sys.stdout.flush()
         sys.stderr.flush()
         self._world.Abort(1)
+
+
+def wait_asleep(request) -> None:
+    """Until it is complete; a rank that waits for long must not take turns with those at work on its core."""
+    while not request.Test():
+        time.sleep(0.01)
 
 
 def connect() -> Comm:

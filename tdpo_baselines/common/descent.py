@@ -13,7 +13,7 @@ import numpy as np
 
 from .adam import Adam
 from .comm import Comm
-from .tensorflow_setup import load_tensorflow
+from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
 
 ROWS_PER_BLOCK = 256
 
@@ -29,6 +29,9 @@ class Descent:
         self._loss, self._size, self._comm = loss, minibatch_size, comm
         self._max_norm, self._epsilon = max_norm, epsilon
         self._num_blocks = -(-minibatch_size // ROWS_PER_BLOCK)
+        self._mine = comm.share(self._num_blocks)
+        has_work = comm.rank == 0 if self._num_blocks == 1 else self._mine.start < self._mine.stop
+        load_tensorflow_in_turn(comm, is_needed=has_work)
         self._compiled: Any = None
 
     def run(
@@ -56,7 +59,7 @@ class Descent:
         return theta, Adam(*moments), float(loss)
 
     def _step_by_step(self, theta, adam, rows, order, settings) -> tuple[np.ndarray, Adam, float]:
-        mine, size = self._comm.share(self._num_blocks), self._size
+        mine, size = self._mine, self._size
         if self._compiled is None and mine.start < mine.stop:
             self._compiled = compile_block(self._loss)
         weights = np.zeros(self._num_blocks * ROWS_PER_BLOCK, np.float32)

@@ -105,6 +105,7 @@ class Forward:
             ACTIVATIONS=num_activations(sizes),
             OUTPUTS=num_activations(sizes[:-1]),
         )
+        self(np.zeros(num_parameters(sizes)), np.zeros((1, sizes[0])))  # compiles now
 
     def __call__(self, theta: np.ndarray, observations: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(observations).reshape(-1, self._sizes[0])

@@ -23,7 +23,7 @@ from .noise import KINDS, Colour
 from .replay import Columns, Replay
 from .seeding import generator
 from .segments import Streams
-from .tensorflow_setup import load_tensorflow
+from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
 
 
 @dataclass(frozen=True)
@@ -252,6 +252,7 @@ class OffPolicyLearner:
         self._replay = Replay(num_mine, config.buffer_size // N, self._columns.width)
         self.replay_bytes = 4 * self._columns.width * config.buffer_size
         self._formulas = Formulas(roller.layer_sizes, roller.is_action_limited, config, tricks)
+        load_tensorflow_in_turn(comm)
         self._compiled: Any = None
         self._colour = Colour.of(config.noise, config.noise_bandwidth)
         self._noise_state = self._colour.initial(generator(seed, "noise"), N, A)  # [N, A, filters]

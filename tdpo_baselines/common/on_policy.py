@@ -107,8 +107,8 @@ class ActorCritic:
         self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma)
         self.sizes = roller.layer_sizes
         self.value_sizes = (*self.sizes[:-1], 1)
-        self.forward = comm.root_first(lambda: mlp.Forward(self.sizes))
-        self._value_forward = comm.root_first(lambda: mlp.Forward(self.value_sizes))
+        self.forward = comm.first_on_each_host(lambda: mlp.Forward(self.sizes))
+        self._value_forward = comm.first_on_each_host(lambda: mlp.Forward(self.value_sizes))
         self.theta = mlp.initial_parameters(self.sizes, generator(seed, "weights"), config.output_gain)  # raw
         self.log_std = np.full(self.sizes[-1], np.log(config.initial_std))
         self._value_theta = mlp.initial_parameters(self.value_sizes, generator(seed, "value_weights"), 1.0)

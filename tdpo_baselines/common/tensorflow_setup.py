@@ -31,3 +31,15 @@ def load_tensorflow():
     tensorflow.config.threading.set_intra_op_parallelism_threads(1)
     tensorflow.config.threading.set_inter_op_parallelism_threads(1)
     return tensorflow
+
+
+def load_tensorflow_in_turn(comm, *, is_needed: bool = True) -> None:
+    """TensorFlow on the ranks that need it; all ranks call this together.
+
+    A host reads it once from its disk or file server, however many of its ranks load it at the same time. With
+    several hosts one rank of each goes first, so that no more ask the file server at once than there are hosts.
+    """
+    if comm.num_hosts > 1:
+        comm.first_on_each_host(load_tensorflow, is_needed=is_needed)
+    elif is_needed:
+        load_tensorflow()

@@ -46,7 +46,7 @@ everyone = comm.gather(mine, 7)
 assert np.array_equal(everyone, np.arange(7.0)[:, None] * [1.0, 10.0]), everyone
 assert np.array_equal(comm.sum(mine, 7), [21.0, 210.0])
 assert comm.broadcast(comm.rank) == 0
-assert comm.root_first(lambda: comm.rank) == comm.rank
+assert comm.first_on_each_host(lambda: comm.rank) == comm.rank
 one = np.ones((1, 2))[comm.share(1)]
 assert np.array_equal(comm.gather(one, 1), [[1.0, 1.0]])
 theta = np.zeros(5)
@@ -61,16 +61,45 @@ except RuntimeError as error:
 """
 
 
+def three_ranks(mpirun, code, *arguments):
+    command = [mpirun, "-np", "3", sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), timeout=120)
+
+
 def test_collectives_on_three_real_ranks_and_the_odd_one_is_named(mpirun):
-    process = subprocess.run(
-        [mpirun, "-np", "3", sys.executable, "-c", PROBE],
-        capture_output=True,
-        text=True,
-        env=mpi_environment(),
-        timeout=120,
-    )
+    process = three_ranks(mpirun, PROBE)
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("parameters of rank 2 differ from rank 0's") == 3
+
+
+ONE_FIRST = """
+import sys
+from pathlib import Path
+from tdpo_baselines.common.comm import connect
+comm, folder = connect(), Path(sys.argv[1])
+def see_and_leave():
+    seen = sorted(path.name for path in folder.iterdir())
+    (folder / str(comm.rank)).touch()
+    return seen
+print(comm.rank, comm.first_on_each_host(see_and_leave, is_needed=comm.rank > 0), flush=True)
+"""
+
+
+def test_the_first_rank_of_a_host_that_needs_it_has_done_it_before_the_others_begin(mpirun, tmp_path):
+    process = three_ranks(mpirun, ONE_FIRST, str(tmp_path))
+    assert sorted(process.stdout.splitlines()) == ["0 None", "1 []", "2 ['1']"], process.stderr
+
+
+def test_a_failure_while_the_other_ranks_wait_ends_the_job(mpirun):
+    code = (
+        "from tdpo_baselines.common.comm import connect, print_rank_traceback\n"
+        "comm = connect()\n"
+        "try:\n    comm.first_on_each_host(lambda: 1 / 0)\n"
+        "except ZeroDivisionError:\n    print_rank_traceback(comm); comm.abort()\n"
+    )
+    process = three_ranks(mpirun, code)
+    assert process.returncode != 0
+    assert "[rank 0] ZeroDivisionError" in process.stderr and "[rank 1]" not in process.stderr
 
 
 def test_serial_twin_needs_no_mpi_library():

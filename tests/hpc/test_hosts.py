@@ -10,27 +10,49 @@ from programs import ROOT, deterministic_part, mpi_environment
 pytestmark = pytest.mark.slow
 
 RUN = ("--env", "pendulum-nlr", "--set", "num_trajectories=6", "num_branches=2", "hidden_sizes=8,8")
+NUM_RANKS = 6
 
 
-def test_three_hosts_give_the_run_of_one(tmp_path, program, mpirun):
+@pytest.fixture(scope="module")
+def three_hosts(tmp_path_factory, mpirun):
+    """three_hosts(code, *arguments): Python code on six ranks, two on each of three hosts."""
     missing = hosts.why_not()
     if missing:
         pytest.skip(missing)
-    arguments = (*RUN, "--num_iterations", "60", "--log_dir")
-    assert program("run", *arguments, str(tmp_path / "one")).returncode == 0
-    several = hosts.Hosts(tmp_path / "hosts", 3)
+    several = hosts.Hosts(tmp_path_factory.mktemp("hosts") / "hosts", 3)
+
+    def start(code: str, *arguments: str) -> str:
+        code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"
+        command = several.mpirun(mpirun, NUM_RANKS, sys.executable, "-c", code, *arguments)
+        process = subprocess.run(command, env=mpi_environment(), cwd=ROOT, capture_output=True, text=True, timeout=300)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
+
     try:
         several.start()
-        code = (
-            "import socket; from mpi4py import MPI; print('on', socket.gethostname(), flush=True)\n"
-            f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tdpo_baselines import run; sys.exit(run.main())"
-        )
-        launch = [mpirun, "-np", "6", "--hostfile", str(several.hostfile)]
-        launch += ["--prtemca", "plm_ssh_agent", f"ssh -F {several.ssh_config}", "--bind-to", "none"]
-        command = [*launch, sys.executable, "-c", code, *arguments, str(tmp_path / "three")]
-        process = subprocess.run(command, env=mpi_environment(), cwd=ROOT, capture_output=True, text=True, timeout=300)
+        yield start
     finally:
         several.stop()
-    assert process.returncode == 0, process.stderr
-    assert {f"on tdpohost{i}" for i in (1, 2, 3)} <= set(process.stdout.splitlines()), process.stdout
+
+
+def test_three_hosts_give_the_run_of_one(tmp_path, program, three_hosts):
+    arguments = (*RUN, "--num_iterations", "60", "--log_dir")
+    assert program("run", *arguments, str(tmp_path / "one")).returncode == 0
+    code = (
+        "import socket; from mpi4py import MPI; print('on', socket.gethostname(), flush=True)\n"
+        "from tdpo_baselines import run; sys.exit(run.main())"
+    )
+    printed = three_hosts(code, *arguments, str(tmp_path / "three"))
+    assert {f"on tdpohost{i}" for i in (1, 2, 3)} <= set(printed.splitlines()), printed
     assert deterministic_part(tmp_path / "three") == deterministic_part(tmp_path / "one")
+
+
+def test_one_rank_of_each_host_goes_first(tmp_path, three_hosts):
+    code = (
+        "import socket; from pathlib import Path; from tdpo_baselines.common.comm import connect\n"
+        "mine, comm = Path(sys.argv[1]) / socket.gethostname(), connect()\n"
+        "def was_there():\n    was = mine.exists(); mine.touch(); return was\n"
+        "print(mine.name, comm.first_on_each_host(was_there), flush=True)"
+    )
+    printed = three_hosts(code, str(tmp_path)).splitlines()
+    assert sorted(printed) == sorted(f"tdpohost{i} {was_there}" for i in (1, 2, 3) for was_there in (False, True))

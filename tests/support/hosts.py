@@ -30,7 +30,7 @@ def call(*command: str) -> None:
 
 
 class Hosts:
-    """`hostfile` and `ssh_config` are for mpirun."""
+    """`mpirun` starts a program on them."""
 
     def __init__(self, folder: Path, num: int):
         folder.mkdir(mode=0o700)
@@ -58,6 +58,12 @@ class Hosts:
             self._daemons.append(self._sshd(i, address))
         for address in self.addresses:
             self._wait_for(address)
+
+    def mpirun(self, mpirun: str, num_ranks: int, *command: str) -> list[str]:
+        """The command on that many ranks over the hosts, in turn if there are fewer than slots."""
+        launch = [mpirun, "-np", str(num_ranks), "--hostfile", str(self.hostfile), "--map-by", "node"]
+        launch += ["--prtemca", "plm_ssh_agent", f"ssh -F {self.ssh_config}", "--bind-to", "none"]
+        return [*launch, *command]
 
     def _sshd(self, number: int, address: str) -> subprocess.Popen:
         """With a host name of its own, by which Open MPI tells hosts apart."""
