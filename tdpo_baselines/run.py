@@ -327,9 +327,8 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {preset}: "
         f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
     )
-    num_cores, num_local = len(os.sched_getaffinity(0)), launcher.num_local_ranks()
-    if num_local is not None and num_local > num_cores:
-        console.say(f"warning: {num_local} ranks share {num_cores} core(s) of this host: a rank per core is faster")
+    if comm.crowd:
+        console.say("warning: {} ranks share {} core(s) of a host: a rank per core is faster".format(*comm.crowd))
     if getattr(options, "random_timesteps", 0) >= make_budget(arguments).num_timesteps:
         console.say("warning: all steps are random ones: random_timesteps is not less than num_timesteps")
     for number, changes in enumerate(config.stages, start=1):

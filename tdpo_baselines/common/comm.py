@@ -7,6 +7,7 @@ give sums that depend on the number of ranks.
 
 import hashlib
 import os
+import pickle
 import sys
 import time
 import traceback
@@ -27,6 +28,7 @@ class Comm:
     rank = 0
     size = 1
     num_hosts = 1
+    crowd: tuple[int, int] | None = None  # ranks and cores of the host with too few cores, if there is one
 
     def share(self, num_items: int) -> slice:
         """The contiguous items of this rank."""
@@ -55,6 +57,9 @@ class Comm:
         this together; `function` must not communicate.
         """
         return function() if is_needed else None
+
+    def wait_for_all(self) -> None:
+        """Sleep until every rank is here: for long waits, in which a rank must leave its core to others."""
 
     def on_root(self, function):
         """function() by rank 0 alone: its result, or what was found wrong, on every rank."""
@@ -96,7 +101,10 @@ class MPIComm(Comm):
         self.rank = self._world.rank
         self.size = self._world.size
         self._host = self._world.Split_type(MPI.COMM_TYPE_SHARED)  # the ranks of this host
-        self.num_hosts = sum(self._world.allgather(self._host.rank == 0))
+        cores = set().union(*self._host.allgather(os.sched_getaffinity(0)))
+        hosts = self._world.allgather((self._host.rank, self._host.size, len(cores)))
+        self.num_hosts = sum(rank == 0 for rank, _, _ in hosts)
+        self.crowd = next(((size, num_cores) for _, size, num_cores in hosts if size > num_cores), None)
 
     def gather(self, mine, num_items):
         mine = np.ascontiguousarray(mine)
@@ -104,11 +112,22 @@ class MPIComm(Comm):
         item_size = int(np.prod(item_shape, dtype=np.int64))
         bounds = num_items * np.arange(self.size + 1) // self.size
         everyone = np.empty((num_items, *item_shape), dtype=mine.dtype)
-        self._world.Allgatherv(mine, [everyone, (np.diff(bounds) * item_size, bounds[:-1] * item_size)])
+        parts = [everyone, (np.diff(bounds) * item_size, bounds[:-1] * item_size)]
+        if self.crowd:
+            wait_asleep(self._world.Iallgatherv(mine, parts))
+        else:
+            self._world.Allgatherv(mine, parts)
         return everyone
 
     def broadcast(self, value):
-        return self._world.bcast(value)
+        if not self.crowd:
+            return self._world.bcast(value)
+        pickled = np.frombuffer(pickle.dumps(value), dtype=np.uint8) if self.rank == 0 else None
+        size = np.array([0 if pickled is None else len(pickled)])
+        wait_asleep(self._world.Ibcast(size))
+        pickled = np.empty(size[0], dtype=np.uint8) if pickled is None else pickled.copy()
+        wait_asleep(self._world.Ibcast(pickled))
+        return value if self.rank == 0 else pickle.loads(pickled.tobytes())
 
     def first_on_each_host(self, function, *, is_needed=True):
         needs = self._host.allgather(is_needed)
@@ -117,6 +136,9 @@ class MPIComm(Comm):
         wait_asleep(self._host.Ibarrier())
         return function() if is_needed and not is_first else result
 
+    def wait_for_all(self):
+        wait_asleep(self._world.Ibarrier())
+
     def abort(self):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -124,9 +146,11 @@ class MPIComm(Comm):
 
 
 def wait_asleep(request) -> None:
-    """Until it is complete; a rank that waits for long must not take turns with those at work on its core."""
+    """Until it is complete, an eighth too long at most. MPI itself waits busily, which where ranks share cores takes
+    them from those at work."""
+    began = time.monotonic()
     while not request.Test():
-        time.sleep(0.01)
+        time.sleep(min(max((time.monotonic() - began) / 8, 5e-5), 0.01))
 
 
 def connect() -> Comm:

@@ -43,3 +43,4 @@ def load_tensorflow_in_turn(comm, *, is_needed: bool = True) -> None:
         comm.first_on_each_host(load_tensorflow, is_needed=is_needed)
     elif is_needed:
         load_tensorflow()
+    comm.wait_for_all()
