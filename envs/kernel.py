@@ -34,6 +34,8 @@ class Kernel:
     observation_high: np.ndarray  # [O]
     action_low: np.ndarray  # [A]
     action_high: np.ndarray  # [A]
+    how_branches_start: str = ""
+    """Worth saying of environments that cannot simply be set to a state."""
     is_action_limited: bool = True
     """Whether `step` limits the action to its range."""
     start_values: Mapping[str, int] = field(default_factory=dict)

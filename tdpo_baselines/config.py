@@ -49,6 +49,10 @@ class Settings:
 
         return PLAIN
 
+    def remarks(self, environment, num_timesteps: int) -> list[str]:
+        """What is worth saying of these settings before a run; an algorithm may have its own."""
+        return []
+
     @classmethod
     def describe(cls, defaults: "Settings") -> str:
         """One entry per option: name, value, meaning, range."""

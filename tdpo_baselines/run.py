@@ -329,14 +329,13 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
     )
     if comm.crowd:
         console.say("warning: {} ranks share {} core(s) of a host: a rank per core is faster".format(*comm.crowd))
-    if getattr(options, "random_timesteps", 0) >= make_budget(arguments).num_timesteps:
-        console.say("warning: all steps are random ones: random_timesteps is not less than num_timesteps")
+    budget = make_budget(arguments)
     for number, changes in enumerate(config.stages, start=1):
         console.say(stage_text(number, changes))
-    if make_budget(arguments).num_timesteps <= sum(changes["timesteps"] for changes in config.stages):
+    if budget.num_timesteps <= sum(changes["timesteps"] for changes in config.stages):
         console.say("warning: the run ends before its last stage begins")
-    if hasattr(options, "num_branches") and hasattr(environment, "how_branches_start"):
-        console.say(f"branches start {environment.how_branches_start}")
+    for remark in options.remarks(environment, budget.num_timesteps):
+        console.say(remark)
     from .training import Training
 
     def make_learner(stage: Stage):
@@ -344,9 +343,7 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         roller = comm.first_on_each_host(lambda: registry.make_roller(environment, options))
         return algorithm.Learner(options, roller, comm, config.seed)
 
-    training = Training(
-        [partial(make_learner, stage) for stage in stages], config, folder, comm, make_budget(arguments), console, stop
-    )
+    training = Training([partial(make_learner, stage) for stage in stages], config, folder, comm, budget, console, stop)
     if arguments.tensorboard:
         comm.on_root(training.open_tensorboard)
     training.prepare(is_resumed=arguments.resume)

@@ -187,6 +187,10 @@ class Config(Settings):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
 
+    def remarks(self, environment, num_timesteps: int) -> list[str]:
+        how = environment.how_branches_start
+        return [f"branches start {how}"] if how else []
+
 
 def check(config: Config, environment, num_ranks: int) -> None:
     """Refuse what cannot run: too few trajectories, too long a window, too much memory."""
@@ -403,11 +407,10 @@ class Learner:
         rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
         num_rows = config.num_trajectories * rows_per_trajectory
         self._has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= MAX_FEW_ROWS
-        self._rows: Any = None
-        if not self._has_few_rows:
+        if self._has_few_rows:
+            self._rows: Any = FewRows(num_rows, roller.layer_sizes, comm)
+        else:
             self._rows = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
-        elif comm.rank == 0:
-            self._rows = FewRows(num_rows, roller.layer_sizes)
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self._safeguard = Safeguard(self.theta)
         self._stats = RunningStats.none(roller.layer_sizes[0])

@@ -13,15 +13,21 @@ no message is sent.
 import numpy as np
 
 from . import mlp
-from .tensorflow_setup import load_tensorflow
+from .comm import Comm
+from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
 
 MAX_FEW_ROWS = 256  # G costs R^2 times the units of the network, products of vectors R times its parameters
 
 
 class FewRows:
-    """The Jacobian of the actions of `num_rows` observations, by what is needed of it."""
+    """The Jacobian of the actions of `num_rows` observations, by what is needed of it; on rank 0 alone."""
 
-    def __init__(self, num_rows: int, layer_sizes: tuple[int, ...]):
+    def __init__(self, num_rows: int, layer_sizes: tuple[int, ...], comm: Comm):
+        load_tensorflow_in_turn(comm, is_needed=comm.rank == 0)
+        if comm.rank == 0:
+            self._compile(num_rows, layer_sizes)
+
+    def _compile(self, num_rows: int, layer_sizes: tuple[int, ...]) -> None:
         tf = load_tensorflow()
         from . import policy
 

@@ -10,6 +10,12 @@ def rank() -> int | None:
     return next((int(os.environ[name]) for name in _RANK_VARIABLES if name in os.environ), None)
 
 
+def num_local_ranks() -> int | None:
+    """Ranks on this host, if the launcher says."""
+    local = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE")
+    return None if local is None else int(local)
+
+
 def num_expected() -> int | None:
     """Ranks that the launcher started: mpirun's, or srun's of this step; None without one."""
     if "OMPI_COMM_WORLD_SIZE" in os.environ:

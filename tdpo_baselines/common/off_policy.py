@@ -52,6 +52,10 @@ class OffPolicySettings(Settings):
         centre, scale = action_range(environment)
         return mlp.Style(self.activation, self.use_tanh_output, tuple(centre.tolist()), tuple(scale.tolist()))
 
+    def remarks(self, environment, num_timesteps: int) -> list[str]:
+        is_all_random = self.random_timesteps >= num_timesteps
+        return ["warning: all steps are random ones: random_timesteps is not less than num_timesteps"] * is_all_random
+
 
 class Tricks(NamedTuple):
     """Where TD3 and DDPG differ."""
