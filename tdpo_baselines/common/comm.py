@@ -1,8 +1,8 @@
 """All of MPI, behind one small object with a serial twin.
 
 Work is counted in items (trajectories, blocks); a rank takes a contiguous share of them. Results are
-gathered in item order and summed by everyone in that order, because a floating-point allreduce would
-give sums that depend on the number of ranks.
+gathered in item order and summed in that order, because a floating-point allreduce would give sums that
+depend on the number of ranks.
 """
 
 import hashlib
@@ -40,11 +40,7 @@ class Comm:
 
     def sum(self, mine: np.ndarray, num_items: int) -> np.ndarray:
         """Sum over all items, in item order: the same to the bit on any number of ranks."""
-        items = self.gather(mine, num_items)
-        total = items[0].copy()
-        for item in items[1:]:
-            total += item
-        return total
+        return sum_in_order(mine)
 
     def broadcast(self, value):
         """Rank 0's value on every rank."""
@@ -106,27 +102,45 @@ class MPIComm(Comm):
         self.num_hosts = sum(rank == 0 for rank, _, _ in hosts)
         self.crowd = next(((size, num_cores) for _, size, num_cores in hosts if size > num_cores), None)
 
+    def _call(self, name: str, *buffers) -> None:
+        """A collective of MPI by its name."""
+        if self.crowd:
+            wait_asleep(getattr(self._world, f"I{name}")(*buffers))
+        else:
+            getattr(self._world, name.capitalize())(*buffers)
+
+    def _buffer(self, mine: np.ndarray, num_items: int) -> tuple[np.ndarray, list]:
+        """An array for all items, and how MPI is told of each rank's part of it."""
+        item_size = int(np.prod(mine.shape[1:], dtype=np.int64))
+        bounds = num_items * np.arange(self.size + 1) // self.size
+        everyone = np.empty((num_items, *mine.shape[1:]), dtype=mine.dtype)
+        return everyone, [everyone, (np.diff(bounds) * item_size, bounds[:-1] * item_size)]
+
     def gather(self, mine, num_items):
         mine = np.ascontiguousarray(mine)
-        item_shape = mine.shape[1:]
-        item_size = int(np.prod(item_shape, dtype=np.int64))
-        bounds = num_items * np.arange(self.size + 1) // self.size
-        everyone = np.empty((num_items, *item_shape), dtype=mine.dtype)
-        parts = [everyone, (np.diff(bounds) * item_size, bounds[:-1] * item_size)]
-        if self.crowd:
-            wait_asleep(self._world.Iallgatherv(mine, parts))
-        else:
-            self._world.Allgatherv(mine, parts)
+        everyone, parts = self._buffer(mine, num_items)
+        self._call("allgatherv", mine, parts)
         return everyone
+
+    def sum(self, mine, num_items):
+        """Rank 0 adds and tells the others: to send all items to all ranks would take longer."""
+        mine = np.ascontiguousarray(mine)
+        total = np.empty(mine.shape[1:], dtype=mine.dtype)
+        everyone, parts = self._buffer(mine, num_items) if self.rank == 0 else (None, None)
+        self._call("gatherv", mine, parts)
+        if everyone is not None:
+            total[...] = sum_in_order(everyone)
+        self._call("bcast", total)
+        return total[()]
 
     def broadcast(self, value):
         if not self.crowd:
             return self._world.bcast(value)
-        pickled = np.frombuffer(pickle.dumps(value), dtype=np.uint8) if self.rank == 0 else None
-        size = np.array([0 if pickled is None else len(pickled)])
-        wait_asleep(self._world.Ibcast(size))
-        pickled = np.empty(size[0], dtype=np.uint8) if pickled is None else pickled.copy()
-        wait_asleep(self._world.Ibcast(pickled))
+        pickled = np.frombuffer(bytearray(pickle.dumps(value if self.rank == 0 else None)), dtype=np.uint8)
+        size = np.array([len(pickled)])
+        self._call("bcast", size)
+        pickled = pickled if self.rank == 0 else np.empty(size[0], dtype=np.uint8)
+        self._call("bcast", pickled)
         return value if self.rank == 0 else pickle.loads(pickled.tobytes())
 
     def first_on_each_host(self, function, *, is_needed=True):
@@ -143,6 +157,13 @@ class MPIComm(Comm):
         sys.stdout.flush()
         sys.stderr.flush()
         self._world.Abort(1)
+
+
+def sum_in_order(items: np.ndarray) -> np.ndarray:
+    total = items[0].copy()
+    for item in items[1:]:
+        total += item
+    return total
 
 
 def wait_asleep(request) -> None:
