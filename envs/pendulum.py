@@ -135,22 +135,28 @@ def nlr_observe(params, state, observation):
     if params.use_cos_sin:
         observe_cos_sin(state, observation)
     else:
-        observation[:] = state[:2]
+        observation[0] = state[0]
+        observation[1] = state[1]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", forceinline=True)  # counting references to its arrays costs as much as it does
 def nlr_step(params, state, action):
     step = min(max(int(state[2]), 0), NUM_STEPS - 1)  # a wild state must not write outside its history
     state[ANGLES + step] = state[0]
     swing(DT, MAX_TORQUE, state, action)
     state[2] += 1.0
-    if step + 1 < NUM_STEPS:
-        return 0.0, False
+    reward = 0.0 if step + 1 < NUM_STEPS else whole_reward(params, state)
+    return reward, False
+
+
+@njit(cache=True, error_model="numpy")
+def whole_reward(params, state):
+    """For the finished oscillation."""
     frequency, offset, amplitude = reward_terms(params, state[ANGLES:])
-    return REWARD_SCALE * (frequency + offset + amplitude), False
+    return REWARD_SCALE * (frequency + offset + amplitude)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def reward_terms(params, angles):
     """R_freq, R_offset, R_amp of the paper's appendix, for 200 angles."""
     offset, amplitude, band_share = spectrum_measures(params, angles)
@@ -159,7 +165,7 @@ def reward_terms(params, angles):
     return 0.1 * (band_share - 1.0), -abs(offset - params.offset), amplitude_term
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def spectrum_measures(params, angles):
     """Mean angle, ||Theta+|| / 200 and the in-band share of ||Theta+||^2.
 
@@ -185,7 +191,7 @@ def spectrum_measures(params, angles):
     return offset, norm / num, in_band / (norm + 1e-6) ** 2
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def bin_power(angles, offset, k):
     """|FFT(angles - offset)[k]|^2, turning a phasor instead of calling sine 200 times."""
     turn = 2.0 * math.pi * k / angles.shape[0]

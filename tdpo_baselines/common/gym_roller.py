@@ -215,7 +215,7 @@ class GymRoller:
                 out.saved_states[b, save] = environment.save()
                 save += 1
             seen[:] = observation
-            self._act(theta, activations)
+            self._act(theta, activations, 1)
             action = acted.copy()
             if k < num_offsets:
                 action += offsets[b, k]

@@ -2,24 +2,30 @@
 
 Parameters are one flat vector theta: for each layer its weights [in, out] row by row, then its
 biases [out]. Hidden layers are tanh and the output is linear unless a `Style` says otherwise. The
-network acts for LANES observations at once, because streaming the weights through the processor costs
-as much as the arithmetic; a lane's action does not depend on the other's. All arithmetic is IEEE double
+network acts for up to LANES observations at once, because streaming the weights through the processor costs
+as much as the arithmetic; a lane's action does not depend on the others'. All arithmetic is IEEE double
 in a fixed order (explicit fused multiply-add, an own tanh), so an action is the same to the bit wherever
 it is computed.
 
     activations = [observations | hidden layer 1 | ... | actions], each part [LANES, width] in a row,
-                  starting at a multiple of 64 bytes
+                  filled with zeros to a multiple of 2 CHUNKs
 """
 
+import operator
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.core.cgutils import get_or_insert_function
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, lower_cast, models, register_model
 
 from .compiled import compile_template
 
-LANES = 2
+LANES = 4
+FEW_LANES = 2  # as many or fewer observations take about half the time
+CHUNK = 16  # units that tanh works on together
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
@@ -54,21 +60,38 @@ def initial_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_
 
 
 def compile_act(sizes: tuple[int, ...], style: Style = PLAIN):
-    """act(theta, activations) for these layer sizes: reads the observations, fills all the rest."""
+    """act(theta, activations, num) for these layer sizes: reads `num` observations, fills all the rest for them."""
     num_layers = len(sizes) - 1
     weights_at = [num_parameters(sizes[: k + 1]) for k in range(num_layers)]
     units_at = [num_activations(sizes[:k]) for k in range(num_layers + 1)]
     act = _compile_output(style, FIRST=units_at[-1], M=sizes[-1])
     for k in reversed(range(num_layers)):
         n, m = sizes[k], sizes[k + 1]
-        layer = compile_template(_affine, WEIGHTS=weights_at[k], IN=units_at[k], OUT=units_at[k + 1], N=n, M=m)
+        layer = _compile_affine(WEIGHTS=weights_at[k], IN=units_at[k], OUT=units_at[k + 1], N=n, M=m)
         if k == num_layers - 1:
             act = layer if act is None else compile_template(_both, layer=layer, rest=act)
         else:
             template = {"tanh": _tanh, "relu": _relu}[style.hidden]
-            hidden = compile_template(template, FIRST=units_at[k + 1], LAST=units_at[k + 1] + LANES * m)
+            hidden = compile_template(template, FIRST=units_at[k + 1], M=m)
             act = compile_template(_in_sequence, layer=layer, activation=hidden, rest=act)
     return act
+
+
+def _compile_affine(**where):
+    """A layer without its activation; a large one for few lanes and for many."""
+    many = _compile_affine_of(LANES, **where)
+    if where["N"] * where["M"] < 1024:
+        return many
+    return compile_template(_affine, few=_compile_affine_of(FEW_LANES, **where), many=many)
+
+
+def _compile_affine_of(num_lanes: int, **where):
+    """Eight outputs or more are summed one input after the other."""
+    where["NUM"], m = num_lanes, where["M"]
+    if m < 8:
+        return compile_template(_narrow, **where)
+    where["WIDTH"] = min(32 // num_lanes, m - m % 8)  # so that the sums of all lanes fit into the registers
+    return compile_template(_wide, columns=compile_template(_columns, **where), **where)
 
 
 def _compile_output(style: Style, **where):
@@ -82,14 +105,14 @@ def _compile_output(style: Style, **where):
 
 def num_activations(sizes: tuple[int, ...]) -> int:
     """Length of the activations of these layers, and so where the next layer's begin."""
-    return sum(-(-LANES * width // 8) * 8 for width in sizes)
+    return sum(-(-LANES * width // (2 * CHUNK)) * 2 * CHUNK for width in sizes)
 
 
 def act_once(act, sizes: tuple[int, ...], theta: np.ndarray, observation: np.ndarray) -> np.ndarray:
     """One action for one observation, with a compiled `act`."""
     activations = np.zeros(num_activations(sizes))
     activations[: sizes[0]] = observation
-    act(theta, activations)
+    act(theta, activations, 1)
     start = num_activations(sizes[:-1])
     return activations[start : start + sizes[-1]].copy()
 
@@ -114,119 +137,323 @@ class Forward:
         return outputs.reshape(*observations.shape[:-1], self._sizes[-1])
 
 
+class Vector(types.Type):
+    """Doubles side by side in compiled code, worked on together; a number among them stands for as many of it."""
+
+    def __init__(self, width):
+        self.width = width
+        super().__init__(name=f"Vector({width})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.width))
+
+
+@lower_cast(types.Float, Vector)
+def _cast(context, builder, number_kind, kind, number):
+    return _repeated(builder, number, kind.width)
+
+
+def _repeated(builder, number, width):
+    """A vector of the same number."""
+    kind = ir.VectorType(number.type, width)
+    vector = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+    return _picked(builder, vector, vector, [0] * width)
+
+
+def _picked(builder, first, second, order):
+    """Those elements of two vectors, counted through both."""
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
+
+
+def _joined(builder, vectors):
+    """One vector of 1, 2, 4, ... of them."""
+    if len(vectors) == 1:
+        return vectors[0]
+    half = len(vectors) // 2
+    first, second = _joined(builder, vectors[:half]), _joined(builder, vectors[half:])
+    return _picked(builder, first, second, list(range(2 * first.type.count)))
+
+
+def _same(kind, value):
+    """A constant, for vectors that value in each element."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def _elementwise(emit, *kinds):
+    """Typing and code of a function of doubles that is also one of vectors; emit(builder, *values)."""
+    kind = next((kind for kind in kinds if isinstance(kind, Vector)), types.float64)
+
+    def generate(context, builder, signature, arguments):
+        return emit(builder, *arguments)
+
+    return kind(*[kind] * len(kinds)), generate
+
+
+def _llvm(name):
+    """emit(builder, *values) of a function that LLVM has."""
+
+    def emit(builder, *values):
+        kind = values[0].type
+        suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
+        signature = ir.FunctionType(kind, [kind] * len(values))
+        return builder.call(get_or_insert_function(builder.module, signature, f"llvm.{name}.{suffix}"), values)
+
+    return emit
+
+
+def _extend(function, emit):
+    """Let an operator or builtin of Python also work on vectors, as emit(builder, *values)."""
+
+    class Typing(AbstractTemplate):
+        def generic(self, kinds, keywords):
+            vectors = [kind for kind in kinds if isinstance(kind, Vector)]
+            return signature(vectors[0], *vectors[:1] * len(kinds)) if vectors else None
+
+    def generate(context, builder, signature, arguments):
+        return emit(builder, *arguments)
+
+    infer_global(function)(Typing)
+    for num in (1, 2):
+        lower_builtin(function, *[Vector] * num)(generate)
+
+
+_extend(operator.add, ir.IRBuilder.fadd)
+_extend(operator.sub, ir.IRBuilder.fsub)
+_extend(operator.mul, ir.IRBuilder.fmul)
+_extend(operator.truediv, ir.IRBuilder.fdiv)
+_extend(operator.neg, ir.IRBuilder.fneg)
+_extend(abs, _llvm("fabs"))
+
+
 @intrinsic
 def fma(typing_context, a, b, c):
     """a * b + c, rounded once."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.fma(*arguments)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
+    return _elementwise(_llvm("fma"), a, b, c)
 
 
 @intrinsic
-def power_of_two(typing_context, rounded):
-    """2^k, where `rounded` is k + ROUND: the low bits of the one become the exponent of the other."""
+def copysign(typing_context, size, sign):
+    return _elementwise(_llvm("copysign"), size, sign)
+
+
+@intrinsic
+def at_most(typing_context, x, limit):
+    """The smaller one, x if it is not a number."""
+
+    def emit(builder, x, limit):
+        return builder.select(builder.fcmp_ordered("<", limit, x), limit, x)
+
+    return _elementwise(emit, x, limit)
+
+
+@intrinsic
+def times_power(typing_context, x, rounded):
+    """x 2^k, where `rounded` is k + ROUND: the low bits of the one are added to the exponent of the other.
+
+    Right if the product is a normal number or k is 0.
+    """
+
+    def emit(builder, x, rounded):
+        kind, integer = x.type, ir.IntType(64)
+        integer = ir.VectorType(integer, kind.count) if isinstance(kind, ir.VectorType) else integer
+        exponent = builder.shl(builder.bitcast(rounded, integer), _same(integer, 52))
+        return builder.bitcast(builder.add(builder.bitcast(x, integer), exponent), kind)
+
+    return _elementwise(emit, x, rounded)
+
+
+def _pointers(context, builder, signature, arguments, num, kind):
+    """To array[first], array[first + step], ...; `num` of them."""
+    array, index, step = arguments[:3]
+    data = context.make_array(signature.args[0])(context, builder, array).data
+    for _ in range(num):
+        yield builder.bitcast(builder.gep(data, [index], inbounds=True), kind.as_pointer())
+        index = builder.add(index, step)
+
+
+@intrinsic(prefer_literal=True)
+def load(typing_context, array, first, step, num, width):
+    """A vector of `num` parts: `width` elements from array[first] on, from array[first + step] on, ..."""
+    count, part = num.literal_value, ir.VectorType(ir.DoubleType(), width.literal_value)
 
     def generate(context, builder, signature, arguments):
-        integer = context.get_value_type(types.int64)
-        bits = builder.add(builder.bitcast(arguments[0], integer), integer(1023))
-        return builder.bitcast(builder.shl(bits, integer(52)), context.get_value_type(types.float64))
+        pointers = _pointers(context, builder, signature, arguments, count, part)
+        return _joined(builder, [builder.load(pointer, align=8) for pointer in pointers])
 
-    return types.float64(types.float64), generate
+    return Vector(count * part.count)(array, types.intp, types.intp, num, width), generate
 
 
-@njit(cache=True, error_model="numpy")
-def tanh_of(x):
-    """tanh to about one unit in the last place, in a form that the compiler vectorises.
+@intrinsic(prefer_literal=True)
+def load_repeated(typing_context, array, first, step, num, width):
+    """A vector of `num` parts: `width` times array[first], array[first + step], ..."""
+    count, part = num.literal_value, width.literal_value
 
-    With y = -2|x| = k ln 2 + r: expm1(y) = 2^k expm1(r) + (2^k - 1), tanh|x| = -expm1(y) / (2 + expm1(y)).
-    """
-    y = -2.0 * min(abs(x), 20.0)
+    def generate(context, builder, signature, arguments):
+        pointers = _pointers(context, builder, signature, arguments, count, ir.DoubleType())
+        return _joined(builder, [_repeated(builder, builder.load(pointer), part) for pointer in pointers])
+
+    return Vector(count * part)(array, types.intp, types.intp, num, width), generate
+
+
+@intrinsic(prefer_literal=True)
+def store(typing_context, array, first, step, num, vector):
+    """The `num` parts of a vector to array[first] and following, array[first + step] and following, ..."""
+    part = ir.VectorType(ir.DoubleType(), vector.width // num.literal_value)
+
+    def generate(context, builder, signature, arguments):
+        whole = arguments[-1]
+        pointers = _pointers(context, builder, signature, arguments, num.literal_value, part)
+        for number, pointer in enumerate(pointers):
+            elements = range(number * part.count, (number + 1) * part.count)
+            builder.store(_picked(builder, whole, whole, list(elements)), pointer, align=8)
+
+    return types.none(array, types.intp, types.intp, num, vector), generate
+
+
+# tanh to about one unit in the last place. With y = -2|x| = k ln 2 + r:
+# expm1(y) = 2^k expm1(r) + (2^k - 1), tanh|x| = -expm1(y) / (2 + expm1(y)).
+
+
+@njit(error_model="numpy", forceinline=True)
+def reduced(x):
+    """k + ROUND and r."""
+    size = at_most(abs(x), 20.0)
+    y = -(size + size)
     rounded = fma(y, LOG2_E, ROUND)
     k = rounded - ROUND
-    r = fma(k, -LN2_LOW, fma(k, -LN2_HIGH, y))
+    return rounded, fma(k, -LN2_LOW, fma(k, -LN2_HIGH, y))
+
+
+@njit(error_model="numpy", forceinline=True)
+def expm1_of(rounded, r):
+    """expm1(y)."""
     r2 = r * r
     r4 = r2 * r2
     p0 = fma(fma(r, 1.0 / 120.0, 1.0 / 24.0), r2, fma(r, 1.0 / 6.0, 0.5))  # Taylor's 1/2!, ..., 1/13! in pairs:
     p4 = fma(fma(r, 1.0 / 362880.0, 1.0 / 40320.0), r2, fma(r, 1.0 / 5040.0, 1.0 / 720.0))  # short chains
     p8 = fma(fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0), r2, fma(r, 1.0 / 39916800.0, 1.0 / 3628800.0))
     p = fma(fma(p8, r4 * r4, fma(p4, r4, p0)), r2, r)
-    power = power_of_two(rounded)
-    e = fma(power, p, power - 1.0)
-    return np.copysign(e / (2.0 + e), x)
+    return times_power(p, rounded) + (times_power(1.0, rounded) - 1.0)
 
 
-# Templates: names in capitals, `layer`, `activation` and `rest` are bound when they are compiled.
+@njit(error_model="numpy", forceinline=True)
+def quotient(e, x):
+    """tanh(x) from e = expm1(y)."""
+    return copysign(e / (2.0 + e), x)
+
+
+@njit(cache=True, error_model="numpy")
+def tanh_of(x):
+    """tanh of a number."""
+    rounded, r = reduced(x)
+    return quotient(expm1_of(rounded, r), x)
+
+
+@njit(cache=True, error_model="numpy")
+def aligned_copy(theta):
+    """A copy that begins where a line of the processor's cache does."""
+    memory = np.empty(theta.size + 8)
+    first = -(memory.ctypes.data // 8) % 8
+    memory[first : first + theta.size] = theta
+    return memory[first : first + theta.size]
+
+
+# Templates: names in capitals and functions that are called are bound when they are compiled.
 # ruff: noqa: F821
 
 
 def _forward(theta, rows, outputs):
-    """Two rows at a time; the last may be alone."""
+    """LANES rows at a time; fewer at the end."""
     theta, activations = theta.copy(), np.zeros(ACTIVATIONS)
     num_rows, num_inputs, num_outputs = rows.shape[0], rows.shape[1], outputs.shape[1]
-    for first in range(0, num_rows, 2):
-        for lane in range(min(2, num_rows - first)):
+    for first in range(0, num_rows, LANES):
+        num = min(LANES, num_rows - first)
+        for lane in range(num):
             for i in range(num_inputs):
                 activations[lane * num_inputs + i] = rows[first + lane, i]
-        act(theta, activations)
-        for lane in range(min(2, num_rows - first)):
+        act(theta, activations, num)
+        for lane in range(num):
             for i in range(num_outputs):
                 outputs[first + lane, i] = activations[OUTPUTS + lane * num_outputs + i]
 
 
-def _in_sequence(theta, activations):
-    layer(theta, activations)
-    activation(activations)
-    rest(theta, activations)
+def _in_sequence(theta, activations, num):
+    layer(theta, activations, num)
+    activation(activations, num)
+    rest(theta, activations, num)
 
 
-def _both(theta, activations):
-    layer(theta, activations)
-    rest(activations)
+def _both(theta, activations, num):
+    layer(theta, activations, num)
+    rest(activations, num)
 
 
-def _output(activations):
-    for lane in range(LANES):
+def _output(activations, num):
+    for lane in range(num):
         for j in range(M):
             x = activations[FIRST + lane * M + j]
             activations[FIRST + lane * M + j] = CENTRE[j] + SCALE[j] * (tanh_of(x) if IS_SQUASHED else x)
 
 
-def _relu(activations):
-    for j in range(FIRST, LAST):
+def _relu(activations, num):
+    for j in range(FIRST, FIRST + num * M):
         activations[j] = max(activations[j], 0.0)
 
 
-def _tanh(activations):
-    for j in range(FIRST, LAST):
-        activations[j] = tanh_of(activations[j])
+def _tanh(activations, num):
+    """Three chunks at a time, each at another stage, so that the processor need not wait for results."""
+    last = FIRST + max(num * M - 1, CHUNK) // CHUNK * CHUNK
+    rounded, r = reduced(load(activations, FIRST, 0, 1, CHUNK))
+    e = expm1_of(rounded, r)
+    rounded, r = reduced(load(activations, FIRST + CHUNK, 0, 1, CHUNK))
+    for j in range(FIRST, last - CHUNK, CHUNK):
+        store(activations, j, 0, 1, quotient(e, load(activations, j, 0, 1, CHUNK)))
+        next_rounded, next_r = reduced(load(activations, j + 2 * CHUNK, 0, 1, CHUNK))
+        e = expm1_of(rounded, r)
+        rounded, r = next_rounded, next_r
+    store(activations, last - CHUNK, 0, 1, quotient(e, load(activations, last - CHUNK, 0, 1, CHUNK)))
+    store(activations, last, 0, 1, quotient(expm1_of(rounded, r), load(activations, last, 0, 1, CHUNK)))
 
 
-def _affine(theta, activations):
-    """out = x W + b for both lanes, four inputs at a time; a narrow output keeps its sums short."""
+def _affine(theta, activations, num):
+    if num <= FEW_LANES:
+        few(theta, activations, num)
+    else:
+        many(theta, activations, num)
+
+
+def _wide(theta, activations, num):
+    """out = x W + b, WIDTH outputs and eight inputs at a time; the last outputs may overlap those before."""
+    for begin in range(0, N, 8):
+        for j in range(0, M - M % WIDTH, WIDTH):
+            columns(theta, activations, j, begin, min(begin + 8, N))
+    if M % WIDTH > 0:
+        columns(theta, activations, M - WIDTH, 0, N)
+
+
+def _columns(theta, activations, j, begin, end):
+    """WIDTH outputs from the j-th on: add what inputs begin, ..., end - 1 contribute. Sums are in registers."""
+    bias = WEIGHTS + N * M + j
+    sums = load(theta, bias, 0, NUM, WIDTH) if begin == 0 else load(activations, OUT + j, M, NUM, WIDTH)
+    for i in range(begin, end):
+        x, w = load_repeated(activations, IN + i, N, NUM, WIDTH), load(theta, WEIGHTS + i * M + j, 0, NUM, WIDTH)
+        sums = fma(x, w, sums)
+    store(activations, OUT + j, M, NUM, sums)
+
+
+def _narrow(theta, activations, num):
+    """out = x W + b for few outputs, four inputs at a time."""
     for j in range(M):
-        bias = theta[WEIGHTS + N * M + j]
-        activations[OUT + j] = bias
-        activations[OUT + M + j] = bias
-    for i in range(0, N - N % 4, 4):
-        x0, y0 = activations[IN + i], activations[IN + N + i]
-        x1, y1 = activations[IN + i + 1], activations[IN + N + i + 1]
-        x2, y2 = activations[IN + i + 2], activations[IN + N + i + 2]
-        x3, y3 = activations[IN + i + 3], activations[IN + N + i + 3]
-        for j in range(M):
+        total = load(theta, WEIGHTS + N * M + j, 0, NUM, 1)
+        for i in range(0, N - N % 4, 4):
             w = WEIGHTS + i * M + j
-            w0, w1, w2, w3 = theta[w], theta[w + M], theta[w + 2 * M], theta[w + 3 * M]
-            if M < 8:
-                activations[OUT + j] += fma(x1, w1, x0 * w0) + fma(x3, w3, x2 * w2)
-                activations[OUT + M + j] += fma(y1, w1, y0 * w0) + fma(y3, w3, y2 * w2)
-            else:
-                x_sum, y_sum = activations[OUT + j], activations[OUT + M + j]
-                activations[OUT + j] = fma(x3, w3, fma(x2, w2, fma(x1, w1, fma(x0, w0, x_sum))))
-                activations[OUT + M + j] = fma(y3, w3, fma(y2, w2, fma(y1, w1, fma(y0, w0, y_sum))))
-    for i in range(N - N % 4, N):
-        x, y = activations[IN + i], activations[IN + N + i]
-        for j in range(M):
-            w = theta[WEIGHTS + i * M + j]
-            activations[OUT + j] = fma(x, w, activations[OUT + j])
-            activations[OUT + M + j] = fma(y, w, activations[OUT + M + j])
+            x0, x1 = load(activations, IN + i, N, NUM, 1), load(activations, IN + i + 1, N, NUM, 1)
+            x2, x3 = load(activations, IN + i + 2, N, NUM, 1), load(activations, IN + i + 3, N, NUM, 1)
+            first, second = fma(x1, theta[w + M], x0 * theta[w]), fma(x3, theta[w + 3 * M], x2 * theta[w + 2 * M])
+            total = total + (first + second)
+        for i in range(N - N % 4, N):
+            total = fma(load(activations, IN + i, N, NUM, 1), theta[WEIGHTS + i * M + j], total)
+        store(activations, OUT + j, M, NUM, total)

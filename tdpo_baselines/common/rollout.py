@@ -54,11 +54,12 @@ def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out)
     """
     observations, actions, rewards, returns, lengths, saved_states, is_terminal = out
     batch, num_recorded, num_offsets = states.shape[0], observations.shape[1], offsets.shape[1]
-    theta, activations = theta.copy(), np.zeros(ACTIVATIONS)  # numba aligns its own arrays for vector loads
+    theta, activations = mlp.aligned_copy(theta), np.zeros(ACTIVATIONS)
     rollout = np.full(LANES, -1)  # index b of each lane's rollout, -1 if it has none
     t, save, total, discount = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES), np.zeros(LANES)
     next_rollout, num_active = 0, 0
     while True:
+        num_lanes = 0  # up to the last one that has a rollout
         for lane in range(LANES):
             while rollout[lane] < 0 and next_rollout < batch:
                 if num_steps[next_rollout] > 0:
@@ -67,30 +68,31 @@ def _rollouts(params, theta, states, num_steps, offsets, gamma, save_steps, out)
                 next_rollout += 1
             b = rollout[lane]
             if b >= 0:
+                num_lanes = lane + 1
                 while save[lane] < save_steps.shape[1] and save_steps[b, save[lane]] == t[lane]:
                     saved_states[b, save[lane]] = states[b]
                     save[lane] += 1
                 observe(params, states[b], activations[lane * OBSERVATION : (lane + 1) * OBSERVATION])
         if num_active == 0:
             break
-        act(theta, activations)
+        act(theta, activations, num_lanes)
         for lane in range(LANES):
             b = rollout[lane]
             if b < 0:
                 continue
             k = t[lane]
-            action = activations[ACTIONS + lane * ACTION : ACTIONS + (lane + 1) * ACTION]
+            action = ACTIONS + lane * ACTION  # where it is
             if k < num_offsets:
                 for j in range(ACTION):
-                    action[j] += offsets[b, k, j]
-            reward, terminated = step(params, states[b], action)
+                    activations[action + j] += offsets[b, k, j]
+            reward, terminated = step(params, states[b], activations[action : action + ACTION])
             total[lane] += discount[lane] * reward
             discount[lane] *= gamma
             if k < num_recorded:
                 for j in range(OBSERVATION):
                     observations[b, k, j] = activations[lane * OBSERVATION + j]
                 for j in range(ACTION):
-                    actions[b, k, j] = action[j]
+                    actions[b, k, j] = activations[action + j]
                 rewards[b, k] = reward
             t[lane] = k + 1
             if terminated or k + 1 == num_steps[b]:

@@ -9,7 +9,7 @@ def compiled_actions(theta, sizes, observations):
     return np.array([mlp.act_once(act, sizes, theta, observation) for observation in observations])
 
 
-@pytest.mark.parametrize("sizes", [(2, 64, 64, 1), (3, 7, 2), (4, 2), (11, 9, 8, 17, 3), (1, 1, 1)])
+@pytest.mark.parametrize("sizes", [(2, 64, 64, 1), (3, 7, 2), (4, 2), (11, 9, 8, 17, 3), (1, 1, 1), (3, 40, 21, 1)])
 def test_compiled_policy_equals_tensorflow(sizes):
     rng = np.random.default_rng(0)
     theta = rng.standard_normal(mlp.num_parameters(sizes))
@@ -25,17 +25,17 @@ def test_tanh_is_accurate_to_the_last_place():
     assert np.signbit(ours[1])
 
 
-def test_lanes_do_not_depend_on_each_other():
-    sizes = (3, 10, 9, 2)
+@pytest.mark.parametrize("num", [2, 3, 4])
+@pytest.mark.parametrize("sizes", [(3, 10, 9, 2), (2, 20, 35, 12)])
+def test_lanes_do_not_depend_on_each_other(sizes, num):
     rng = np.random.default_rng(0)
-    theta, act = rng.standard_normal(mlp.num_parameters(sizes)), mlp.compile_act(sizes)
-    first, second = rng.standard_normal((2, 3))
+    theta, observations = rng.standard_normal(mlp.num_parameters(sizes)), rng.standard_normal((num, sizes[0]))
     together = np.zeros(mlp.num_activations(sizes))
-    together[:6] = [*first, *second]
-    act(theta, together)
+    together[: observations.size] = observations.ravel()
+    mlp.compile_act(sizes)(theta, together, num)
     start = mlp.num_activations(sizes[:-1])
-    assert np.array_equal(together[start : start + 2], mlp.act_once(act, sizes, theta, first))
-    assert np.array_equal(together[start + 2 : start + 4], mlp.act_once(act, sizes, theta, second))
+    actions = together[start : start + num * sizes[-1]].reshape(num, sizes[-1])
+    assert np.array_equal(actions, compiled_actions(theta, sizes, observations))
 
 
 def test_not_a_number_passes_through():
