@@ -9,6 +9,7 @@ Unknown names are errors that name the nearest match; nothing is ever evaluated.
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import types
@@ -120,6 +121,7 @@ def _parse_freely(text: str):
     return text
 
 
+@functools.cache
 def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
     """The field's type without None, and whether None is allowed (as a value, or to be derived)."""
     hint: typing.Any = field.type

@@ -249,10 +249,11 @@ def step_of_few_rows(
 ) -> "Step":
     """The same step without the sensitivity's part, where there are few rows."""
     observations = vines.observations.reshape(-1, vines.observations.shape[-1])
-    weights, gram = row_weights(vines, alive).ravel(), rows.gram_matrix(theta, observations)
+    jacobian = rows.jacobian(theta, observations)
+    weights, gram = row_weights(vines, alive).ravel(), jacobian.gram_matrix()
     c = action_gradients(vines, std).ravel()
     step = best_step(config, c, lambda u: weights * (gram @ u), dot=lambda u, v: u @ (gram @ v))
-    return step._replace(delta_theta=rows.to_parameters(theta, observations, step.delta_theta))
+    return step._replace(delta_theta=jacobian.to_parameters(step.delta_theta))
 
 
 def row_weights(vines: Vines, alive: float) -> np.ndarray:

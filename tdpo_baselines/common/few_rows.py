@@ -6,8 +6,8 @@ the Hessian J^T W J, so every vector that conjugate gradient meets is J^T u, and
     Hessian:          u -> W G u, with the Gram matrix G = J J^T
     scalar product:   (u, v) -> u^T G v
 
-One call of TensorFlow makes G and another the step J^T u; in between, R numbers are worked with instead of P, and
-no message is sent.
+One call of TensorFlow gives J in factors, from which G and the step J^T u are made. R numbers are worked with
+instead of P, and no message is sent.
 """
 
 import numpy as np
@@ -19,8 +19,32 @@ from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
 MAX_FEW_ROWS = 256  # G costs R^2 times the units of the network, products of vectors R times its parameters
 
 
+class Jacobian:
+    """J by its layers: inputs [R, n], and derivatives of the actions with respect to the outputs [R, A, m]."""
+
+    def __init__(self, factors: list[np.ndarray]):
+        self._layers = list(zip(factors[::2], factors[1::2]))
+
+    def gram_matrix(self) -> np.ndarray:
+        """J J^T: of every layer the products of inputs times those of derivatives."""
+        R, A, _ = self._layers[0][1].shape
+        total = np.zeros((R, A, R, A))
+        for inputs, slopes in self._layers:
+            rows = slopes.reshape(R * A, -1)
+            total += (inputs @ inputs.T + 1.0)[:, None, :, None] * (rows @ rows.T).reshape(R, A, R, A)
+        return total.reshape(R * A, R * A)
+
+    def to_parameters(self, u: np.ndarray) -> np.ndarray:
+        """J^T u [P]."""
+        parts = []
+        for inputs, slopes in self._layers:
+            biases = np.einsum("ra,ram->rm", u.reshape(slopes.shape[:2]), slopes)  # of each row
+            parts += [(inputs.T @ biases).ravel(), biases.sum(axis=0)]
+        return np.concatenate(parts)
+
+
 class FewRows:
-    """The Jacobian of the actions of `num_rows` observations, by what is needed of it; on rank 0 alone."""
+    """Makes the Jacobian of the actions of `num_rows` observations; on rank 0 alone."""
 
     def __init__(self, num_rows: int, layer_sizes: tuple[int, ...], comm: Comm):
         load_tensorflow_in_turn(comm, is_needed=comm.rank == 0)
@@ -33,24 +57,14 @@ class FewRows:
 
         theta = tf.TensorSpec([mlp.num_parameters(layer_sizes)], tf.float64)
         observations = tf.TensorSpec([num_rows, layer_sizes[0]], tf.float64)
-        cotangents = tf.TensorSpec([num_rows, layer_sizes[-1]], tf.float64)
+        factors = tf.function(
+            lambda p, rows: policy.jacobian_factors(p, rows, layer_sizes),
+            input_signature=[theta, observations],
+            jit_compile=True,
+            autograph=False,
+        )
+        concrete = factors.get_concrete_function()  # called directly: half of a call's cost is finding it
+        self._factors = lambda *arrays: [factor.numpy() for factor in concrete(*map(tf.constant, arrays))]
 
-        def compiled(function, *signature):
-            made = tf.function(function, input_signature=signature, jit_compile=True, autograph=False)
-            concrete = made.get_concrete_function()
-            return lambda *arrays: concrete(*map(tf.constant, arrays)).numpy()
-
-        def gradient(theta, observations, cotangents):
-            return policy.weighted_gradient(lambda p: policy.actions(p, observations, layer_sizes), theta, cotangents)
-
-        self._gram = compiled(lambda p, rows: policy.gram_matrix(p, rows, layer_sizes), theta, observations)
-        self._gradient = compiled(gradient, theta, observations, cotangents)
-        self._num_outputs = layer_sizes[-1]
-
-    def gram_matrix(self, theta: np.ndarray, observations: np.ndarray) -> np.ndarray:
-        """J J^T."""
-        return self._gram(theta, observations)
-
-    def to_parameters(self, theta: np.ndarray, observations: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """J^T u [P]."""
-        return self._gradient(theta, observations, u.reshape(-1, self._num_outputs))
+    def jacobian(self, theta: np.ndarray, observations: np.ndarray) -> Jacobian:
+        return Jacobian(self._factors(theta, observations))

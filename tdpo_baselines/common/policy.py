@@ -38,26 +38,24 @@ def sensitivities(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, .
     return jacobian @ weights
 
 
-def gram_matrix(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...]) -> tf.Tensor:
-    """J J^T [R A, R A], J the Jacobian of all rows' actions with respect to theta, by the chain rule backward.
+def jacobian_factors(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...]) -> list[tf.Tensor]:
+    """The Jacobian of the actions with respect to theta, layer by layer, by the chain rule backward.
 
-    A layer's part of a row of J is the outer product of its inputs, and 1 for the biases, with the action's
-    derivatives with respect to its outputs.
+    A layer's part of it is the outer product of the layer's inputs [R, n], and 1 for its biases, with the actions'
+    derivatives with respect to its outputs [R, A, m]: these two for the first layer, for the second, ...
     """
-    num_rows, num_actions = observations.shape[0], sizes[-1]
     parts = layers(theta, sizes)
     inputs = [observations]
     for weights, biases in parts[:-1]:
         inputs.append(tf.tanh(inputs[-1] @ weights + biases))
-    slopes = tf.eye(num_actions, batch_shape=[num_rows], dtype=theta.dtype)  # [R, A, outputs of the layer]
-    total = tf.zeros([num_rows, num_actions, num_rows, num_actions], theta.dtype)
+    num_rows, num_actions = observations.shape[0], sizes[-1]
+    slopes = tf.eye(num_actions, batch_shape=[num_rows], dtype=theta.dtype)
+    factors: list[tf.Tensor] = []
     for (weights, _), x in zip(reversed(parts), reversed(inputs)):
-        flat = tf.reshape(slopes, [num_rows * num_actions, -1])
-        of_inputs = tf.matmul(x, x, transpose_b=True) + 1.0  # [R, R]
-        of_slopes = tf.reshape(tf.matmul(flat, flat, transpose_b=True), total.shape)
-        total += of_inputs[:, None, :, None] * of_slopes
-        slopes = tf.matmul(slopes, weights, transpose_b=True) * (1.0 - x * x)[:, None, :]
-    return tf.reshape(total, [num_rows * num_actions, num_rows * num_actions])
+        factors = [x, slopes, *factors]
+        flat = tf.reshape(slopes, [num_rows * num_actions, -1]) @ tf.transpose(weights)
+        slopes = tf.reshape(flat, [num_rows, num_actions, -1]) * (1.0 - x * x)[:, None, :]
+    return factors
 
 
 def layers(theta: tf.Tensor, sizes: tuple[int, ...]) -> list[tuple[tf.Tensor, tf.Tensor]]:

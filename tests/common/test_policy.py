@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 
 from tdpo_baselines.common import mlp, policy
+from tdpo_baselines.common.comm import Comm
+from tdpo_baselines.common.few_rows import FewRows
 
 SIZES = (3, 8, 6, 2)
 NUM_BLOCKS, ROWS = 3, 5
@@ -71,12 +73,14 @@ def test_gradient_equals_the_dense_jacobian(problem, derivatives):
     np.testing.assert_allclose(sums.sum(axis=0), expected, rtol=1e-11, atol=1e-12)
 
 
-def test_gram_matrix_is_that_of_the_dense_jacobian(problem):
+def test_factors_are_those_of_the_dense_jacobian(problem):
     rows = problem["observations"].reshape(-1, SIZES[0])
     dense = jacobian(lambda theta: policy.actions(theta, rows, SIZES), problem["theta"])
     dense = dense.reshape(len(rows) * SIZES[-1], -1)  # [R A, P]
-    gram = policy.gram_matrix(tf.constant(problem["theta"]), tf.constant(rows), SIZES)
-    np.testing.assert_allclose(gram, dense @ dense.T, rtol=1e-11, atol=1e-12)
+    factored = FewRows(len(rows), SIZES, Comm()).jacobian(problem["theta"], rows)
+    np.testing.assert_allclose(factored.gram_matrix(), dense @ dense.T, rtol=1e-11, atol=1e-12)
+    u = np.random.default_rng(1).standard_normal(len(dense))
+    np.testing.assert_allclose(factored.to_parameters(u), u @ dense, rtol=1e-11, atol=1e-12)
 
 
 def test_blocks_sum_to_the_same_bits_in_any_share(problem, derivatives):
