@@ -1,6 +1,7 @@
 """What scaling.py measured, as tables, and a model of an iteration's time fitted to it, as predictions and a picture.
 
-    T(p) = slowest share of the rollouts + blocks of the busiest rank * time of a block + serial part + messages
+    T(p) = rollouts of the busiest rank + update of its blocks + serial part + messages
+    rollouts = fixed + each * trajectories of the rank
     message = rounds * latency + bytes / bandwidth
 
 A gather on all ranks takes log2(p) rounds if a rank's part of it is small and p - 1 if it is large, which is Open MPI's
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 SMALL_PART = 4096  # bytes of a rank's part of a gather, below which rounds are log2(p)
-PREDICTED_RANKS = (8, 16, 36, 72, 144, 1152)
+PREDICTED_RANKS = (16, 72, 144, 1152)
 LARGEST = 1152
 
 
@@ -37,29 +38,26 @@ def num_rounds(kind: str, num_bytes: int, num_ranks: int) -> int:
 
 
 class Model:
-    """An iteration of one environment, from the record of one rank."""
+    """An iteration of one environment, early or late in a run, from the record of one rank."""
 
-    def __init__(self, record: dict):
+    def __init__(self, record: dict, when: str):
         self.shipped = record["num_trajectories"]
         self._messages = record["messages"]
-        small, large = record["work"]
+        small, large = record["work"][when]
         self._per_block = trajectories_per_block(small, large)
-        self._block_seconds = large["update"] / large["num_blocks"]
+        self._update = straight_line(*((work["num_blocks"], work["update"]) for work in (small, large)))
+        self._serial = straight_line(*((work["num_trajectories"], work["serial"]) for work in (small, large)))
         N, M = small["num_trajectories"], large["num_trajectories"]
-        self._serial_each = max(0.0, (large["serial"] - small["serial"]) / (M - N))
-        self._serial_fixed = small["serial"] - N * self._serial_each
-        sizes: dict[int, float] = {}  # trajectories of a rank: seconds of the slowest
-        for work in (large, small):  # what both measured is taken from the shipped number
-            for num_ranks, seconds in work["slowest_share"].items():
-                sizes[-(-work["num_trajectories"] // int(num_ranks))] = seconds
-        self._sizes = np.array(sorted(sizes))
-        self._seconds = np.array([sizes[size] for size in self._sizes])
+        sizes = {M: large["rollouts"]}  # trajectories of a rank: seconds of the slowest
+        for num_ranks, seconds in small["slowest_share"].items():
+            sizes[-(-N // int(num_ranks))] = seconds
+        self.rollouts_fixed, self.rollouts_each = fit_positive([(1, size) for size in sizes], list(sizes.values()))
+        fitted = np.array([self.rollouts(size) for size in sizes])
+        self.rollouts_error = float(np.abs(np.array(list(sizes.values())) / fitted - 1).max())
 
     def rollouts(self, num_each: int) -> float:
-        largest = self._sizes[-1]
-        if num_each > largest:
-            return float(self._seconds[-1] * num_each / largest)
-        return float(np.interp(num_each, self._sizes, self._seconds))
+        """Of a rank with so many trajectories: what is the same for any number of them, and a part for each."""
+        return self.rollouts_fixed + self.rollouts_each * num_each
 
     def messages(self, num_trajectories: int):
         """(kind, bytes, number): all but broadcasts grow with the trajectories."""
@@ -79,15 +77,20 @@ class Model:
         num_blocks = -(-num_trajectories // self._per_block)
         return (
             self.rollouts(-(-num_trajectories // num_ranks))
-            + -(-num_blocks // num_ranks) * self._block_seconds
-            + self._serial_fixed
-            + self._serial_each * num_trajectories
+            + self._update(-(-num_blocks // num_ranks))
+            + self._serial(num_trajectories)
             + self.communication(num_ranks, num_trajectories, network)
         )
 
     def efficiency(self, num_ranks: int, num_trajectories: int, network: Network) -> float:
         alone = self.seconds(1, num_trajectories, network)
         return alone / num_ranks / self.seconds(num_ranks, num_trajectories, network)
+
+
+def straight_line(first: tuple[float, float], second: tuple[float, float]):
+    """The function through two points, if it rises; else the constant of the first."""
+    slope = max(0.0, (second[1] - first[1]) / max(second[0] - first[0], 1))
+    return lambda x: max(0.0, first[1] + slope * (x - first[0]))
 
 
 def trajectories_per_block(small: dict, large: dict) -> int:
@@ -97,19 +100,21 @@ def trajectories_per_block(small: dict, large: dict) -> int:
 
 
 def fit(records: list[dict]) -> Network:
-    """Latency and bandwidth that fit the measured communication best, in relative terms; neither negative."""
-    rows, seconds = [], []
-    for record in records:
-        rows.append(features(record))
-        seconds.append(record["communication_seconds"])
-    matrix = np.array(rows) / np.array(seconds)[:, None]
-    ones = np.ones(len(rows))
+    """Latency and bandwidth that fit the measured communication best."""
+    seconds = [record["communication_seconds"] for record in records]
+    return Network("measured", *fit_positive([features(record) for record in records], seconds))
+
+
+def fit_positive(rows, values: list[float]) -> np.ndarray:
+    """Two factors, neither negative, with which the rows give the values best, in relative terms."""
+    matrix = np.array(rows, dtype=float) / np.array(values)[:, None]
+    ones = np.ones(len(values))
     both = np.linalg.lstsq(matrix, ones, rcond=None)[0]
     if both.min() < 0:  # then the better of the two alone
         alone = [column @ ones / (column @ column) for column in matrix.T]
         errors = [np.linalg.norm(column * value - 1) for column, value in zip(matrix.T, alone)]
         both = np.where(np.arange(2) == np.argmin(errors), alone, 0.0)
-    return Network("measured", *both)
+    return both
 
 
 def features(record: dict) -> tuple[float, float]:
@@ -177,27 +182,33 @@ def communication_table(records: list[dict], networks: dict[int, Network]) -> st
 def work_table(records: list[dict]) -> str:
     rows = []
     for r in records:
-        for w in r["work"]:
-            parts = [f"{1e3 * w[name]:.1f}" for name in ("rollouts", "update", "serial")]
-            one = w["slowest_share"][str(w["num_trajectories"])]
-            rows.append([r["environment"], w["num_trajectories"], w["num_blocks"], *parts, f"{1e3 * one:.1f}"])
-    return table(
-        "environment | trajectories | blocks | rollouts ms | update ms | serial ms | slowest trajectory ms", rows
-    )
+        for when, works in r["work"].items():
+            for w in works:
+                parts = [f"{1e3 * w[name]:.1f}" for name in ("rollouts", "update", "serial")]
+                slowed = f"{w['spread'] - 1:.0%}"
+                rows.append([r["environment"], when, w["num_trajectories"], w["num_blocks"], *parts, slowed])
+    header = "environment | when | trajectories | blocks | rollouts ms | update ms | serial ms"
+    return table(f"{header} | slowest iteration longer by", rows)
 
 
-def prediction_table(models: dict[str, Model]) -> str:
+def rollouts_table(models: dict[str, Model]) -> str:
+    rows = [
+        [name, f"{1e3 * m.rollouts_fixed:.2f}", f"{1e3 * m.rollouts_each:.2f}", f"{m.rollouts_error:.0%}"]
+        for name, m in models.items()
+    ]
+    return table("environment | fixed ms | ms per trajectory | largest error of the fit", rows)
+
+
+def prediction_table(models: dict[str, Model], networks: list[Network]) -> str:
     rows = []
     for name, model in models.items():
         for p in PREDICTED_RANKS:
             for N in sorted({model.shipped, p, LARGEST}):
                 if p <= N:
-                    each = [f"{model.efficiency(p, N, network):.0%}" for network in ASSUMED]
-                    times = [f"{1e3 * model.seconds(p, N, network):.1f}" for network in ASSUMED]
-                    rows.append([name, p, N, *each, *times])
-    return table(
-        "environment | ranks | trajectories | efficiency, fast | Ethernet | iteration ms, fast | Ethernet", rows
-    )
+                    each = [f"{model.efficiency(p, N, network):.0%}" for network in networks]
+                    rows.append([name, p, N, *each, f"{1e3 * model.seconds(p, N, networks[0]):.1f}"])
+    names = " | ".join(network.name for network in networks)
+    return table(f"environment | ranks | trajectories | {names} | iteration ms, {networks[0].name}", rows)
 
 
 def network_table(networks: list[Network]) -> str:
@@ -214,9 +225,9 @@ def draw(models: dict[str, Model], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(models), figsize=(5 * len(models), 4), sharey=True, squeeze=False)
+    figure, axes = plt.subplots(1, len(models), figsize=(4.2 * len(models), 4), sharey=True, squeeze=False)
     ranks = sorted({round(2 ** (k / 4)) for k in range(41)} | set(PREDICTED_RANKS))
-    for axis, (name, model) in zip(axes[0], models.items()):
+    for axis, (name, model) in zip(axes.flat, models.items()):
         for network, style in zip(ASSUMED, ("-", "--")):
             cases = {
                 f"{model.shipped} trajectories (shipped)": [(p, model.shipped) for p in ranks if p <= model.shipped],
@@ -225,15 +236,15 @@ def draw(models: dict[str, Model], path: Path) -> None:
             }
             for (label, points), colour in zip(cases.items(), ("C0", "C1", "C2")):
                 efficiencies = [model.efficiency(p, N, network) for p, N in points]
-                label = f"{label}, {network.name}" if style == "-" else None
+                label = f"{label}, {network.name} network" if style == "-" else None
                 axis.plot([p for p, _ in points], efficiencies, style, color=colour, label=label)
-        axis.set(title=name, xlabel="ranks", xscale="log", ylim=(0, 1.05))
+        axis.set(title=name, xlabel="ranks", xscale="log", ylim=(0, 1.4), yticks=np.arange(0, 1.1, 0.2))
         axis.set_xticks([1, 8, 72, 144, 1152], ["1", "8", "72", "144", "1152"])
         axis.minorticks_off()
         axis.grid(alpha=0.3)
+        axis.plot([], [], "k--", label="the same over Ethernet")
+        axis.legend(fontsize=7, loc="upper right")
     axes[0][0].set_ylabel("predicted efficiency")
-    axes[0][0].plot([], [], "k--", label="the same over Ethernet")
-    axes[0][0].legend(fontsize=8, loc="lower left")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
@@ -242,7 +253,7 @@ def report(path: Path) -> None:
     """scaling-tables.md and scaling.png beside the measurements."""
     records = json.loads(path.read_text())
     alone = [r for r in records if r["ranks"] == 1]
-    models = {r["environment"]: Model(r) for r in alone}
+    models = {f"{r['environment']}, {when}": Model(r, when) for r in alone for when in r["work"]}
     networks = {}
     for hosts in sorted({r["hosts"] for r in records}):
         several = [r for r in records if r["hosts"] == hosts and r["ranks"] > 1]
@@ -253,8 +264,9 @@ def report(path: Path) -> None:
         "Memory, MB (proportional set size)": memory_table(records),
         "Communication of an iteration": communication_table(records, networks),
         "Work of an iteration on one rank, processor time": work_table(alone),
+        "Rollouts of the busiest rank, fitted": rollouts_table(models),
         "Networks": network_table([*networks.values(), *(n._replace(name=f"assumed, {n.name}") for n in ASSUMED)]),
-        "Predictions, a core per rank": prediction_table(models),
+        "Predicted efficiency, a core per rank": prediction_table(models, [*ASSUMED, networks[1]]),
     }
     text = "".join(f"\n## {title}\n{body}" for title, body in sections.items())
     note = (
