@@ -151,7 +151,8 @@ def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
 
 
 def without_array(script: str) -> str:
-    return re.sub(r"^#PBS -J .*\n", "", script, flags=re.MULTILINE)
+    script = re.sub(r"^#PBS -J .*\n", "", script, flags=re.MULTILINE)
+    return re.sub(r"PBS_ARRAY_INDEX:\?[^}]*", "PBS_ARRAY_INDEX:-0", script)
 
 
 def new_folder(jobs: Path, name: str) -> Path:

@@ -114,6 +114,8 @@ def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path,
     again = (folder / "again.sh").read_text()
     assert "#PBS -J" not in again and "#PBS -J 0-1" in (folder / "job.sh").read_text()
     monkeypatch.delenv("PBS_ARRAY_INDEX")
+    refused = subprocess.run(["bash", str(folder / "job.sh")], capture_output=True, text=True)
+    assert refused.returncode != 0 and "PBS_ARRAY_INDEX: is not set by this PBS" in refused.stderr
     monkeypatch.setenv("TASK", "0")
     assert subprocess.run(["bash", str(folder / "again.sh")], capture_output=True, timeout=300).returncode == 0
     assert deterministic_part(run) == undisturbed(program, tmp_path / "whole")
