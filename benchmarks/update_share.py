@@ -8,15 +8,20 @@ Gymnasium's environment is outside. Everything counts: drawing, gathering, gradi
 log, waiting.
 """
 
+# ruff: noqa: E402
+
 import resource
 import tempfile
 import time
+
+from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
+
+prepare_environment()  # before anything imports NumPy: one thread
 
 from tdpo_baselines import registry
 from tdpo_baselines.budget import Budget
 from tdpo_baselines.common import comm as communication
 from tdpo_baselines.common.logger import Console
-from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
 from tdpo_baselines.plot import read_progress
 from tdpo_baselines.run_folder import RunConfig, RunFolder
 from tdpo_baselines.stop_request import StopRequest
@@ -80,7 +85,6 @@ def time_calls(owner, name):
 
 
 def main():
-    prepare_environment()
     comm = communication.connect()
     load_tensorflow()
     for title, case in CASES.items():

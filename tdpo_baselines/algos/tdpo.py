@@ -48,7 +48,7 @@ from ..common.devine import (
     num_branches,
     roll_vines,
 )
-from ..common.few_rows import MAX_FEW_ROWS, FewRows
+from ..common.few_rows import MAX_FEW_ROWS, Jacobian
 from ..common.running_stats import RunningStats, folded, unfolded
 from ..common.seeding import generator
 from ..config import Settings, option
@@ -245,11 +245,11 @@ def step_of_blocks(
 
 
 def step_of_few_rows(
-    config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, rows: FewRows
+    config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, layer_sizes: tuple[int, ...]
 ) -> "Step":
     """The same step without the sensitivity's part, where there are few rows."""
     observations = vines.observations.reshape(-1, vines.observations.shape[-1])
-    jacobian = rows.jacobian(theta, observations)
+    jacobian = Jacobian(theta, observations, layer_sizes)
     weights, gram = row_weights(vines, alive).ravel(), jacobian.gram_matrix()
     c = action_gradients(vines, std).ravel()
     step = best_step(config, c, lambda u: weights * (gram @ u), dot=lambda u, v: u @ (gram @ v))
@@ -407,11 +407,10 @@ class Learner:
         action_size = roller.layer_sizes[-1]
         rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
         num_rows = config.num_trajectories * rows_per_trajectory
-        self._has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= MAX_FEW_ROWS
-        if self._has_few_rows:
-            self._rows: Any = FewRows(num_rows, roller.layer_sizes, comm)
-        else:
-            self._rows = Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
+        has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= MAX_FEW_ROWS
+        self._blocks = (
+            None if has_few_rows else Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
+        )
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self._safeguard = Safeguard(self.theta)
         self._stats = RunningStats.none(roller.layer_sizes[0])
@@ -492,10 +491,10 @@ class Learner:
             theta = unfolded(theta, sizes, stats)
             vines = vines._replace(observations=(vines.observations - stats.mean) / stats.std)
         alive = self._law.alive(vines.lengths)
-        if self._has_few_rows:
-            step = self._comm.on_root(lambda: step_of_few_rows(config, vines, theta, std, alive, self._rows))
+        if self._blocks is None:
+            step = self._comm.on_root(lambda: step_of_few_rows(config, vines, theta, std, alive, sizes))
         else:
-            step = step_of_blocks(config, vines, theta, std, alive, self._rows)
+            step = step_of_blocks(config, vines, theta, std, alive, self._blocks)
         require_finite("parameter", theta + step.delta_theta)
         if config.use_observation_normalisation:
             step = step._replace(delta_theta=folded(theta + step.delta_theta, sizes, stats) - self.theta)

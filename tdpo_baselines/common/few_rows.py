@@ -6,27 +6,38 @@ the Hessian J^T W J, so every vector that conjugate gradient meets is J^T u, and
     Hessian:          u -> W G u, with the Gram matrix G = J J^T
     scalar product:   (u, v) -> u^T G v
 
-One call of TensorFlow gives J in factors, from which G and the step J^T u are made. R numbers are worked with
-instead of P, and no message is sent.
+J is kept in factors, from which G and the step J^T u are made. R numbers are worked with instead of P, TensorFlow is
+not called (a call would cost as much as all the rest), and no message is sent.
 """
 
 import numpy as np
 
 from . import mlp
-from .comm import Comm
-from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
 
 MAX_FEW_ROWS = 256  # G costs R^2 times the units of the network, products of vectors R times its parameters
 
 
 class Jacobian:
-    """J by its layers: inputs [R, n], and derivatives of the actions with respect to the outputs [R, A, m]."""
+    """Of the actions of a network with tanh layers with respect to theta, for observations [R, O].
 
-    def __init__(self, factors: list[np.ndarray]):
-        self._layers = list(zip(factors[::2], factors[1::2]))
+    A layer's part of it is the outer product of the layer's inputs [R, n], and 1 for its biases, with the actions'
+    derivatives with respect to its outputs, its slopes [R, A, m].
+    """
+
+    def __init__(self, theta: np.ndarray, observations: np.ndarray, sizes: tuple[int, ...]):
+        parts = mlp.layers(theta, sizes)
+        inputs = [observations]
+        for weights, biases in parts[:-1]:
+            inputs.append(np.tanh(inputs[-1] @ weights + biases))
+        R, A = len(observations), sizes[-1]
+        slopes = [np.tile(np.eye(A), (R, 1, 1))]
+        for (weights, _), x in zip(parts[:0:-1], inputs[:0:-1]):
+            before = (slopes[-1].reshape(R * A, -1) @ weights.T).reshape(R, A, -1)
+            slopes.append(before * (1.0 - x * x)[:, None, :])
+        self._layers = list(zip(inputs, reversed(slopes)))
 
     def gram_matrix(self) -> np.ndarray:
-        """J J^T: of every layer the products of inputs times those of derivatives."""
+        """J J^T: of every layer the products of inputs times those of slopes."""
         R, A, _ = self._layers[0][1].shape
         total = np.zeros((R, A, R, A))
         for inputs, slopes in self._layers:
@@ -41,30 +52,3 @@ class Jacobian:
             biases = np.einsum("ra,ram->rm", u.reshape(slopes.shape[:2]), slopes)  # of each row
             parts += [(inputs.T @ biases).ravel(), biases.sum(axis=0)]
         return np.concatenate(parts)
-
-
-class FewRows:
-    """Makes the Jacobian of the actions of `num_rows` observations; on rank 0 alone."""
-
-    def __init__(self, num_rows: int, layer_sizes: tuple[int, ...], comm: Comm):
-        load_tensorflow_in_turn(comm, is_needed=comm.rank == 0)
-        if comm.rank == 0:
-            self._compile(num_rows, layer_sizes)
-
-    def _compile(self, num_rows: int, layer_sizes: tuple[int, ...]) -> None:
-        tf = load_tensorflow()
-        from . import policy
-
-        theta = tf.TensorSpec([mlp.num_parameters(layer_sizes)], tf.float64)
-        observations = tf.TensorSpec([num_rows, layer_sizes[0]], tf.float64)
-        factors = tf.function(
-            lambda p, rows: policy.jacobian_factors(p, rows, layer_sizes),
-            input_signature=[theta, observations],
-            jit_compile=True,
-            autograph=False,
-        )
-        concrete = factors.get_concrete_function()  # called directly: half of a call's cost is finding it
-        self._factors = lambda *arrays: [factor.numpy() for factor in concrete(*map(tf.constant, arrays))]
-
-    def jacobian(self, theta: np.ndarray, observations: np.ndarray) -> Jacobian:
-        return Jacobian(self._factors(theta, observations))

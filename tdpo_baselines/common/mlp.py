@@ -50,6 +50,16 @@ def num_parameters(sizes: tuple[int, ...]) -> int:
     return sum((n + 1) * m for n, m in zip(sizes, sizes[1:]))
 
 
+def layers(theta, sizes: tuple[int, ...], reshape=np.reshape) -> list[tuple]:
+    """Weights [in, out] and biases [out] of each layer; `reshape` is that of theta's kind."""
+    parts, start = [], 0
+    for n, m in zip(sizes, sizes[1:]):
+        end = start + n * m
+        parts.append((reshape(theta[start:end], (n, m)), theta[end : end + m]))
+        start = end + m
+    return parts
+
+
 def initial_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_gain: float) -> np.ndarray:
     """Xavier-uniform weights, the output layer's scaled by `output_gain`; biases zero."""
     parts = []

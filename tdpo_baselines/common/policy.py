@@ -38,33 +38,9 @@ def sensitivities(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, .
     return jacobian @ weights
 
 
-def jacobian_factors(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...]) -> list[tf.Tensor]:
-    """The Jacobian of the actions with respect to theta, layer by layer, by the chain rule backward.
-
-    A layer's part of it is the outer product of the layer's inputs [R, n], and 1 for its biases, with the actions'
-    derivatives with respect to its outputs [R, A, m]: these two for the first layer, for the second, ...
-    """
-    parts = layers(theta, sizes)
-    inputs = [observations]
-    for weights, biases in parts[:-1]:
-        inputs.append(tf.tanh(inputs[-1] @ weights + biases))
-    num_rows, num_actions = observations.shape[0], sizes[-1]
-    slopes = tf.eye(num_actions, batch_shape=[num_rows], dtype=theta.dtype)
-    factors: list[tf.Tensor] = []
-    for (weights, _), x in zip(reversed(parts), reversed(inputs)):
-        factors = [x, slopes, *factors]
-        flat = tf.reshape(slopes, [num_rows * num_actions, -1]) @ tf.transpose(weights)
-        slopes = tf.reshape(flat, [num_rows, num_actions, -1]) * (1.0 - x * x)[:, None, :]
-    return factors
-
-
 def layers(theta: tf.Tensor, sizes: tuple[int, ...]) -> list[tuple[tf.Tensor, tf.Tensor]]:
     """Weights [in, out] and biases [out] of each layer."""
-    parts, start = [], 0
-    for n, m in zip(sizes, sizes[1:]):
-        parts.append((tf.reshape(theta[start : start + n * m], (n, m)), theta[start + n * m : start + (n + 1) * m]))
-        start += (n + 1) * m
-    return parts
+    return mlp.layers(theta, sizes, tf.reshape)
 
 
 def weighted_gradient(function, theta: tf.Tensor, cotangents: tf.Tensor) -> tf.Tensor:

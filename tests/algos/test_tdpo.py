@@ -10,7 +10,6 @@ from tdpo_baselines.algos import tdpo
 from tdpo_baselines.common import devine, mlp
 from tdpo_baselines.common.blocks import Blocks
 from tdpo_baselines.common.comm import Comm
-from tdpo_baselines.common.few_rows import FewRows
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.running_stats import RunningStats, folded, unfolded
 from tdpo_baselines.common.seeding import generator
@@ -258,7 +257,7 @@ def test_step_of_few_rows_is_that_of_all_parameters(c2):
     vines = problem.vines(problem.plan())
     arguments = (problem.config, vines, problem.theta, problem.std, 0.9)
     expected = tdpo.step_of_blocks(*arguments, problem._blocks)
-    found = tdpo.step_of_few_rows(*arguments, FewRows(3 * 4 * 2, problem.roller.layer_sizes, Comm()))
+    found = tdpo.step_of_few_rows(*arguments, problem.roller.layer_sizes)
     assert expected.cg_iterations == 4 and expected.is_bound == (c2 == 0)
     for name, value in expected._asdict().items():
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-7, atol=1e-12, err_msg=name)

@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tdpo_baselines.common import mlp, policy
-from tdpo_baselines.common.comm import Comm
-from tdpo_baselines.common.few_rows import FewRows
+from tdpo_baselines.common.few_rows import Jacobian
 
 SIZES = (3, 8, 6, 2)
 NUM_BLOCKS, ROWS = 3, 5
@@ -77,7 +76,7 @@ def test_factors_are_those_of_the_dense_jacobian(problem):
     rows = problem["observations"].reshape(-1, SIZES[0])
     dense = jacobian(lambda theta: policy.actions(theta, rows, SIZES), problem["theta"])
     dense = dense.reshape(len(rows) * SIZES[-1], -1)  # [R A, P]
-    factored = FewRows(len(rows), SIZES, Comm()).jacobian(problem["theta"], rows)
+    factored = Jacobian(problem["theta"], rows, SIZES)
     np.testing.assert_allclose(factored.gram_matrix(), dense @ dense.T, rtol=1e-11, atol=1e-12)
     u = np.random.default_rng(1).standard_normal(len(dense))
     np.testing.assert_allclose(factored.to_parameters(u), u @ dense, rtol=1e-11, atol=1e-12)
