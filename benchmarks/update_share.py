@@ -28,7 +28,7 @@ from tdpo_baselines.stop_request import StopRequest
 
 SIZE = {"num_trajectories": 48, "num_branches": 4}
 CASES = {  # environment, warm-up and measured iterations, changes to the shipped settings
-    "pendulum-nlr": ("pendulum-nlr", 20, 200, SIZE),
+    "pendulum-nlr": ("pendulum-nlr", 20, 1000, SIZE),
     "pendulum-nlr, sensitivity term": ("pendulum-nlr", 20, 200, {**SIZE, "c1_over_c2": 1.0}),
     "leg": ("leg", 2, 20, {}),
     "HalfCheetah-v5": ("HalfCheetah-v5", 1, 5, {}),
@@ -52,7 +52,7 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(comm.broadcast(folder))
         comm.on_root(run.create)
-        budget = Budget(10**18, num_iterations, 100, 600.0, None)
+        budget = Budget(10**18, num_iterations, 1000, 120.0, None)
         training = Training(
             [lambda: learner],
             RunConfig("tdpo", environment, 0, {}, {}),

@@ -7,6 +7,7 @@
 Unknown names are errors that name the nearest match; nothing is ever evaluated.
 """
 
+import copy
 import dataclasses
 import difflib
 import functools
@@ -40,6 +41,12 @@ class Settings:
             if name not in known:
                 raise ValueError(f"unknown option {name!r}{nearest(name, known)}; --help lists the options")
         return cls(**{n: _parsed(known[n], v) if isinstance(v, str) else v for n, v in values.items()})
+
+    def changed(self, **values) -> typing.Self:
+        """A copy with values that need no checking: what is worked out in every update."""
+        other = copy.copy(self)
+        other.__dict__.update(values)
+        return other
 
     def to_values(self) -> dict:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

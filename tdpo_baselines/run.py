@@ -56,8 +56,8 @@ def make_parser() -> Parser:
     add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[],
         help="options, over all others; env.KEY=VALUE sets the environment's; stage1.timesteps=N trains that long with "
         "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow, then the run")  # fmt: skip
-    add("--checkpoint_every", default="100", metavar="N", help="updates between checkpoints (default: 100)")
-    add("--checkpoint_minutes", default="10", metavar="M", help="and minutes between them at most (default: 10)")
+    add("--checkpoint_every", default="1000", metavar="N", help="updates between checkpoints (default: 1000)")
+    add("--checkpoint_minutes", default="2", metavar="M", help="and minutes between them at most (default: 2)")
     add("--max_walltime", metavar="HH:MM:SS", help="then checkpoint and stop with exit code 85, to be resumed")
     add("--resume", action="store_true", help="continue the run in --log_dir; start it if it has not begun")
     add("--tensorboard", action="store_true", help="also write TensorBoard events (needs the tensorboard extra)")

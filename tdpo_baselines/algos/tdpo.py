@@ -26,7 +26,7 @@ Glossary (N trajectories, K branches each, O observation, A action, P parameters
   std         sigma, standard deviation of the perturbations     [A]
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,8 +223,7 @@ def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
             return float(1 + np.float64(total_timesteps / (steps or np.inf)) ** config.schedule_power)
 
     longest = config.max_branch_steps
-    return replace(
-        config,
+    return config.changed(
         delta_max=max(config.delta_max / growth(config.delta_decay_steps), TINY),
         exploration_std=max(config.exploration_std / growth(config.exploration_decay_steps), TINY),
         max_drop=config.max_drop if total_timesteps >= config.max_drop_after else None,
@@ -440,7 +439,7 @@ class Learner:
         plan, vines = self._collect(config, std, iteration)
         payoff = vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0]
         self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
-        config = replace(config, delta_max=config.delta_max * self._safeguard.trust)
+        config = config.changed(delta_max=config.delta_max * self._safeguard.trust)
         step, search = Step(), LineSearch(1.0, 0)
         if has_dropped:
             self.theta = self._safeguard.safe_theta
@@ -452,7 +451,8 @@ class Learner:
                 search = self._search_line(step, iteration)
                 self._explorer = self._explorer.adapted(self.config, plan.directions, vines)
             self.theta = self.theta + search.coefficient * step.delta_theta
-            self._merge_observations(vines)
+            if config.use_observation_normalisation:
+                self._merge_observations(vines)
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
         return {
             "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.num_steps.sum()) + search.num_steps,

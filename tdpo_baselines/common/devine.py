@@ -36,6 +36,8 @@ class TimeLaw:
         self._held_steps = held_steps
         self._visitation = discounts(gamma, horizon - held_steps + 1)  # [legal times]
         self._reached = np.cumsum(self._visitation)
+        full = self._visitation if kind != "uniform" else np.full(len(self._visitation), 1 / len(self._visitation))
+        self._full_nu = full, np.cumsum(full)
 
     def num_times(self, length: int) -> int:
         """Legal branch times of a trajectory of this length."""
@@ -45,8 +47,8 @@ class TimeLaw:
         """Branch times at quantiles of the law; for "all", the quantiles are the times of a full trajectory."""
         if self._kind == "all":
             return np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
-        nu = self._nu(length)
-        times = np.searchsorted(np.cumsum(nu), quantiles, side="right")
+        nu, reached = self._nu(length)
+        times = np.searchsorted(reached, quantiles, side="right")
         return np.minimum(times, np.flatnonzero(nu)[-1])  # the sum of nu may round to below one
 
     def weights(self, quantiles: np.ndarray, length: int) -> np.ndarray:
@@ -54,18 +56,20 @@ class TimeLaw:
         times = self.times(quantiles, length)
         if self._kind == "all":
             return np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
-        return self._visitation[times] / self._nu(length)[times]
+        return self._visitation[times] / self._nu(length)[0][times]
 
     def alive(self, lengths: np.ndarray) -> float:
         """Share of the visitation that trajectories of these lengths have, on average."""
-        last = [self.num_times(int(length)) - 1 for length in lengths]
-        return float(np.mean(self._reached[last] / self._reached[-1]))
+        num_times = np.clip(lengths.astype(np.int64) - self._held_steps + 1, 1, len(self._visitation))
+        return float(np.mean(self._reached[num_times - 1] / self._reached[-1]))
 
-    def _nu(self, length: int) -> np.ndarray:
+    def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """nu of a trajectory of this length, and its cumulative sum."""
         num = self.num_times(length)
-        if self._kind == "uniform":
-            return np.full(num, 1 / num)
-        return self._visitation if num == len(self._visitation) else self._visitation[:num] / self._reached[num - 1]
+        if num == len(self._visitation):
+            return self._full_nu
+        nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
+        return nu, np.cumsum(nu)
 
 
 class Plan(NamedTuple):
@@ -122,7 +126,7 @@ class Vines(NamedTuple):
     returns: np.ndarray  # [N] undiscounted
     discounted_returns: np.ndarray  # [N]
     lengths: np.ndarray  # [N] steps of the main trajectory
-    observation_sums: np.ndarray  # [N, O] over the main trajectory
+    observation_sums: np.ndarray  # [N, O] over the main trajectory; zero if nothing needs them
     observation_squares: np.ndarray  # [N, O]
     num_steps: np.ndarray  # [N] simulated besides it: branches, and what was rolled out twice
 
@@ -136,36 +140,33 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     main, states, times, num_again = roll_mains(roller, law, theta, plan, num_mains)
     lengths = main.lengths[n]
 
-    branch_states = states.reshape(N * K, -1)
-    offsets = np.repeat(plan.directions.reshape(N * K, 1, A), D, axis=1)  # [N K, D, A]
     num_steps = np.minimum(T - times, config.max_branch_steps or T)  # [N, K]
     window = np.minimum(times[:, :, None] + np.arange(D), lengths[:, None, None] - 1)  # [N, K, D]
-
-    def branches(signed_offsets):
-        rolled = roller.rollouts(
-            theta, branch_states, num_steps=num_steps.ravel(), offsets=signed_offsets, num_recorded=D
-        )
-        shape = (N, K)
-        num_simulated = (rolled.lengths + rolled.replayed_steps).reshape(shape)
-        return (
-            rolled.returns.reshape(shape),
-            rolled.actions.reshape(*shape, D, A),
-            rolled.lengths.reshape(shape),
-            num_simulated,
-        )
-
+    signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
+    branches = roller.rollouts(
+        theta,
+        np.tile(states.reshape(N * K, -1), (len(signs), 1)),
+        num_steps=np.tile(num_steps.ravel(), len(signs)),
+        offsets=np.repeat(np.multiply.outer(signs, plan.directions).reshape(-1, 1, A), D, axis=1),
+        num_recorded=D,
+    )
+    shape = (len(signs), N, K)
+    branch_returns, actions = branches.returns.reshape(shape), branches.actions.reshape(*shape, D, A)
+    num_branch_steps = (branches.lengths + branches.replayed_steps).reshape(shape)
     values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
-    returns, actions, branch_lengths, num_branch_steps = branches(offsets)
     if config.is_two_sided:
-        mirrored_returns, mirrored_actions, mirrored_lengths, mirrored_steps = branches(-offsets)
-        advantages, even_advantages = (returns - mirrored_returns) / 2, (returns + mirrored_returns) / 2 - values
-        deltas = (actions - mirrored_actions) / 2
-        num_branch_steps = num_branch_steps + mirrored_steps
-        branch_lengths = np.minimum(branch_lengths, mirrored_lengths)
+        advantages = (branch_returns[0] - branch_returns[1]) / 2
+        even_advantages = (branch_returns[0] + branch_returns[1]) / 2 - values
+        deltas = (actions[0] - actions[1]) / 2
     else:
-        advantages = even_advantages = returns - values
-        deltas = actions - main.actions[n[:, None, None], window]
+        advantages = even_advantages = branch_returns[0] - values
+        deltas = actions[0] - main.actions[n[:, None, None], window]
+    branch_lengths = branches.lengths.reshape(shape).min(axis=0)
     deltas = deltas * (np.arange(D) < branch_lengths[:, :, None])[..., None]  # nothing after a branch's end
+    observation_sums = observation_squares = np.zeros((num_mains, main.observations.shape[2]))
+    if config.use_observation_normalisation:
+        observation_sums = main.observations.sum(axis=1)
+        observation_squares = np.square(main.observations).sum(axis=1)
     return Vines(
         observations=main.observations[n[:, None, None], window],
         deltas=deltas,
@@ -175,9 +176,9 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.returns[n],
         lengths=lengths,
-        observation_sums=main.observations.sum(axis=1)[n],
-        observation_squares=np.square(main.observations).sum(axis=1)[n],
-        num_steps=num_branch_steps.sum(axis=1) + num_again[n] * (np.diff(n, prepend=-1) > 0),
+        observation_sums=observation_sums[n],
+        observation_squares=observation_squares[n],
+        num_steps=num_branch_steps.sum(axis=(0, 2)) + num_again[n] * (np.diff(n, prepend=-1) > 0),
     )
 
 

@@ -42,7 +42,9 @@ class Jacobian:
         total = np.zeros((R, A, R, A))
         for inputs, slopes in self._layers:
             rows = slopes.reshape(R * A, -1)
-            total += (inputs @ inputs.T + 1.0)[:, None, :, None] * (rows @ rows.T).reshape(R, A, R, A)
+            part = (rows @ rows.T).reshape(R, A, R, A)
+            part *= (inputs @ inputs.T + 1.0)[:, None, :, None]
+            total += part
         return total.reshape(R * A, R * A)
 
     def to_parameters(self, u: np.ndarray) -> np.ndarray:
