@@ -46,9 +46,11 @@ faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
 
 # Optional: what some tests need and skip without (a private Slurm, hosts with sshd, shellcheck). Debian, as root.
+# Slurm's qsub is unpacked, not installed: its package would replace mpirun.
 system-deps:
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck openssh-server openssh-client iproute2
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck openssh-server openssh-client iproute2 libslurm-perl
+	mkdir -p .qsub && cd .qsub && apt-get download -qq slurm-wlm-torque && dpkg -x slurm-wlm-torque_*.deb . && rm slurm-wlm-torque_*.deb
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

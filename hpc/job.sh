@@ -47,6 +47,6 @@ done
 say "exit code $code"
 if [ "$code" -eq 85 ]; then
     say "queues again: ${again[*]}"
-    "${again[@]}" || exit 1
+    (cd "$(dirname "$tasks")" && "${again[@]}") || exit 1
 fi
 exit "$code"

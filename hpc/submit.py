@@ -7,6 +7,7 @@ checkpoint before its time is over, queues again, and goes on. Site values are i
 """
 
 import argparse
+import os
 import re
 import shlex
 import shutil
@@ -133,6 +134,8 @@ def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
     site = site_values()
     lines = [partition.format(site["TDPO_PARTITION"])] * bool(site["TDPO_PARTITION"])
     lines += [account.format(site["TDPO_ACCOUNT"])] * bool(site["TDPO_ACCOUNT"])
+    exported = {name: value for name, value in sorted(os.environ.items()) if name.startswith("TDPO_")}
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in exported.items()]  # PBS hands none to a job
     values = {
         "NAME": arguments.name[:15] if arguments.scheduler == "pbs" else arguments.name,
         "ARRAY": f"0-{num_tasks - 1}",
@@ -188,7 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
     if parsed.dry_run:
         print(f"not submitted:\n\n{script}")
         return 0
-    return subprocess.run([command, str(folder / "job.sh")]).returncode
+    return subprocess.run([command, str(folder / "job.sh")], cwd=folder).returncode
 
 
 if __name__ == "__main__":

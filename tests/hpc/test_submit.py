@@ -13,6 +13,7 @@ from programs import ROOT, deterministic_part, mpi_environment
 
 from hpc import submit
 
+QSUB = ROOT / ".qsub/usr/bin/qsub"  # where `make system-deps` unpacks it
 RUN = ("--env", "pendulum-nlr", "--time", "00:20:00")
 SMALL = ("--set", "num_trajectories=4", "num_branches=2", "hidden_sizes=8,8", "--num_iterations", "150")
 
@@ -88,8 +89,7 @@ def site(monkeypatch, mpirun):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TDPO_PYTHON", sys.executable)
     monkeypatch.setenv("TDPO_MPIRUN", mpirun)
-    monkeypatch.setenv("TDPO_MPIRUN_OPTIONS", "--bind-to none")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("TDPO_MPIRUN_OPTIONS", "--bind-to none --allow-run-as-root")
 
 
 @pytest.mark.slow
@@ -121,27 +121,59 @@ def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path,
     assert deterministic_part(run) == undisturbed(program, tmp_path / "whole")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not slurm.is_installed(), reason="no Slurm here: make system-deps, as root")
-def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undisturbed(tmp_path, site, program, capfd):
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    """A private Slurm, which the commands of this process speak to."""
+    if not slurm.is_installed():
+        pytest.skip("no Slurm here: make system-deps, as root")
     cluster = slurm.Slurm(tmp_path / "slurm")
+    monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
     try:
         cluster.start()
-        os.environ["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
-        assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", dry_run=False) == 0
-        job = re.search(r"Submitted batch job (\d+)", capfd.readouterr().out)[1]
-        runs = [tmp_path / f"runs/tdpo-pendulum-nlr-{seed}" for seed in (0, 1)]
-        cluster.wait_for(lambda: (runs[0] / "progress.csv").exists(), "the first rows of task 0")
-        cluster.run("scancel", "--signal=USR1", "--batch", f"{job}_0")  # as Slurm itself does before the end
-        log = tmp_path / "jobs/tdpo-pendulum-nlr-1/0.log"
-        cluster.wait_for(lambda: "queues again" in log.read_text(), "the checkpoint of task 0")
-        cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "both tasks to end", seconds=300)
-        assert "exit code 85" in log.read_text() and "resumed at iteration" in log.read_text()
-        assert deterministic_part(runs[0]) == undisturbed(program, tmp_path / "whole")
-        assert deterministic_part(runs[1]).count("\n") == 150
-        cluster.run("scontrol", "requeue", f"{job}_1")  # finished: it ends at once
-        cluster.wait_for(lambda: "finished already" in log.with_name("1.log").read_text(), "task 1 to say so")
-        cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "task 1 to end again")
+        yield cluster
     finally:
-        os.environ.pop("SLURM_CONF", None)
         cluster.stop()
+
+
+@pytest.mark.slow
+def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
+    tmp_path, site, program, cluster, monkeypatch
+):
+    """Slurm reads PBS scripts; it knows no PBS_ARRAY_INDEX and no -o, so: one run, and logs of other names."""
+    if not QSUB.exists():
+        pytest.skip("no qsub of slurm-wlm-torque here: make system-deps, as root")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    shutil.copy(QSUB, commands)
+    (commands / "sbatch").symlink_to(shutil.which("sbatch"))  # it looks for it beside itself
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    alone = "--prtemca ras ^slurm --prtemca plm ^slurm"  # as under PBS, mpirun is not to speak to Slurm
+    monkeypatch.setenv("TDPO_MPIRUN_OPTIONS", f"{os.environ['TDPO_MPIRUN_OPTIONS']} {alone}")
+    assert submitted(tmp_path, scheduler="pbs", dry_run=False) == 0
+    run = tmp_path / "runs/tdpo-pendulum-nlr-0"
+    cluster.wait_for((run / "progress.csv").exists, "the first rows")
+    cluster.run("scancel", "--signal=USR1", "--batch", "1")
+    cluster.wait_for(lambda: cluster.states("2") == {"COMPLETED"}, "the job's second submission to end")
+    logs = "".join(path.read_text() for path in (tmp_path / "jobs/tdpo-pendulum-nlr-1").glob("*.sh.o*"))
+    assert "exit code 85" in logs and "resumed at iteration" in logs
+    assert deterministic_part(run) == undisturbed(program, tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undisturbed(
+    tmp_path, site, program, cluster, capfd
+):
+    assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", dry_run=False) == 0
+    job = re.search(r"Submitted batch job (\d+)", capfd.readouterr().out)[1]
+    runs = [tmp_path / f"runs/tdpo-pendulum-nlr-{seed}" for seed in (0, 1)]
+    cluster.wait_for(lambda: (runs[0] / "progress.csv").exists(), "the first rows of task 0")
+    cluster.run("scancel", "--signal=USR1", "--batch", f"{job}_0")  # as Slurm itself does before the end
+    log = tmp_path / "jobs/tdpo-pendulum-nlr-1/0.log"
+    cluster.wait_for(lambda: "queues again" in log.read_text(), "the checkpoint of task 0")
+    cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "both tasks to end", seconds=300)
+    assert "exit code 85" in log.read_text() and "resumed at iteration" in log.read_text()
+    assert deterministic_part(runs[0]) == undisturbed(program, tmp_path / "whole")
+    assert deterministic_part(runs[1]).count("\n") == 150
+    cluster.run("scontrol", "requeue", f"{job}_1")  # finished: it ends at once
+    cluster.wait_for(lambda: "finished already" in log.with_name("1.log").read_text(), "task 1 to say so")
+    cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "task 1 to end again")
