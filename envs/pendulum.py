@@ -115,6 +115,9 @@ VARIANTS = {
 }
 
 
+TARGET_LIMITS = {"band_low_hz": (0.1, 10), "band_high_hz": (0.1, 10), "offset": (-10, 10), "amplitude": (1e-3, 10)}
+
+
 class NLRParams(NamedTuple):
     band_low_hz: float
     band_high_hz: float
@@ -183,12 +186,20 @@ def spectrum_measures(params, angles):
         nyquist += deviation if i % 2 == 0 else -deviation
     norm = math.sqrt(0.5 * (num * energy + nyquist * nyquist))
     in_band = 0.0
-    seconds = num * DT
-    low = math.ceil(params.band_low_hz * seconds - 1e-6)
-    high = math.floor(params.band_high_hz * seconds + 1e-6)
-    for k in range(low, high + 1):
+    for k in range(_first_bin(params.band_low_hz), _last_bin(params.band_high_hz) + 1):
         in_band += bin_power(angles, offset, k)
     return offset, norm / num, in_band / (norm + 1e-6) ** 2
+
+
+@njit(cache=True)
+def _first_bin(frequency):
+    """Of the Fourier bins from that frequency (Hz) on."""
+    return math.ceil(frequency * NUM_STEPS * DT - 1e-6)
+
+
+@njit(cache=True)
+def _last_bin(frequency):
+    return math.floor(frequency * NUM_STEPS * DT + 1e-6)
 
 
 @njit(cache=True, error_model="numpy")
@@ -228,8 +239,16 @@ def nlr_draw(params: NLRParams, states: np.ndarray):
     return draw_nlr(params, states[-1, ANGLES:], DT, nlr_measure(params, states[-1]))
 
 
-def nlr_kernel(variant: int = 1, start_scale: float = 0.1, observation: str = "angle") -> Kernel:
-    """The paper's pendulum with non-local reward, `variant` 1 (main) to 9.
+def nlr_kernel(
+    variant: int = 1,
+    start_scale: float = 0.1,
+    observation: str = "angle",
+    band_low_hz: float | None = None,
+    band_high_hz: float | None = None,
+    offset: float | None = None,
+    amplitude: float | None = None,
+) -> Kernel:
+    """The paper's pendulum with non-local reward, `variant` 1 (main) to 9, or with targets of one's own.
 
     `start_scale` 1 starts anywhere on the circle as Gymnasium does. `observation` is "angle" (angle
     and rate, as in the paper) or "cos_sin", in which targets at +pi and -pi look alike.
@@ -238,10 +257,12 @@ def nlr_kernel(variant: int = 1, start_scale: float = 0.1, observation: str = "a
         raise ValueError(f"variant must be 1 to 9, got {variant!r}")
     if observation not in ("angle", "cos_sin"):
         raise ValueError(f'observation must be "angle" or "cos_sin", got {observation!r}')
+    own = {"band_low_hz": band_low_hz, "band_high_hz": band_high_hz, "offset": offset, "amplitude": amplitude}
+    targets = dict(zip(own, VARIANTS[variant])) | {name: value for name, value in own.items() if value is not None}
     use_cos_sin = observation == "cos_sin"
     high = np.array([1.0, 1.0, MAX_RATE] if use_cos_sin else [np.inf, MAX_RATE])
     return Kernel(
-        params=NLRParams(*VARIANTS[variant], _checked_start_scale(start_scale), use_cos_sin),
+        params=NLRParams(*_checked_targets(targets), _checked_start_scale(start_scale), use_cos_sin),
         reset=nlr_reset,
         observe=nlr_observe,
         step=nlr_step,
@@ -256,6 +277,17 @@ def nlr_kernel(variant: int = 1, start_scale: float = 0.1, observation: str = "a
         measure=nlr_measure,
         draw=nlr_draw,
     )
+
+
+def _checked_targets(targets: dict[str, float]) -> list[float]:
+    for name, value in targets.items():
+        low, high = TARGET_LIMITS[name]
+        if isinstance(value, (bool, str)) or not low <= value <= high:
+            raise ValueError(f"{name} must be a number from {low} to {high}, got {value!r}")
+    low, high = targets["band_low_hz"], targets["band_high_hz"]
+    if not _first_bin(low) <= _last_bin(high):
+        raise ValueError(f"band_low_hz and band_high_hz must have a multiple of 0.1 Hz between them, got {low}, {high}")
+    return [float(value) for value in targets.values()]
 
 
 def _checked_start_scale(start_scale: float) -> float:

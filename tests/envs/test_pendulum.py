@@ -168,6 +168,10 @@ def test_stepping_past_the_end_is_an_error(env):
         env.unwrapped.step(np.zeros(1))
 
 
+def test_own_targets_replace_the_variants():
+    assert pendulum.nlr_kernel(2, offset=-0.5, band_high_hz=1.0).params[:4] == (0.5, 1.0, -0.5, 1.11)
+
+
 def test_wild_state_writes_nothing_outside_its_memory():
     kernel = pendulum.nlr_kernel()
     for wild in (1e6, -1e6, np.nan):
@@ -179,7 +183,17 @@ def test_wild_state_writes_nothing_outside_its_memory():
 
 
 @pytest.mark.parametrize(
-    "options", [{"variant": 0}, {"start_scale": -1}, {"start_scale": float("nan")}, {"observation": "x"}]
+    "options",
+    [
+        {"variant": 0},
+        {"start_scale": -1},
+        {"start_scale": float("nan")},
+        {"observation": "x"},
+        {"offset": "high"},
+        {"amplitude": 0},
+        {"band_low_hz": 1.95, "band_high_hz": 1.97},
+        {"band_high_hz": float("nan")},
+    ],
 )
 def test_bad_options_name_the_field(options):
     with pytest.raises(ValueError, match=next(iter(options))):
