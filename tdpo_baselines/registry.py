@@ -124,7 +124,7 @@ def environment_options(name: str) -> dict:
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
-    """Shipped settings for an environment by name ("tuned", "paper"); an entry's key may be a pattern as of file names."""
+    """Shipped settings for an environment by name ("tuned", "paper"); a key may be a pattern, as of files."""
     path = resources.files("tdpo_baselines") / "presets" / f"{algorithm_name}.json"
     if not path.is_file():
         return {}
