@@ -281,9 +281,9 @@ def nlr_kernel(
 
 def _checked_targets(targets: dict[str, float]) -> list[float]:
     for name, value in targets.items():
-        low, high = TARGET_LIMITS[name]
-        if isinstance(value, (bool, str)) or not low <= value <= high:
-            raise ValueError(f"{name} must be a number from {low} to {high}, got {value!r}")
+        least, most = TARGET_LIMITS[name]
+        if isinstance(value, (bool, str)) or not least <= value <= most:
+            raise ValueError(f"{name} must be a number from {least} to {most}, got {value!r}")
     low, high = targets["band_low_hz"], targets["band_high_hz"]
     if not _first_bin(low) <= _last_bin(high):
         raise ValueError(f"band_low_hz and band_high_hz must have a multiple of 0.1 Hz between them, got {low}, {high}")

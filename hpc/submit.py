@@ -7,6 +7,7 @@ checkpoint before its time is over, queues again, and goes on. Site values are i
 """
 
 import argparse
+import contextlib
 import os
 import re
 import shlex
@@ -105,7 +106,10 @@ def tasks(arguments: argparse.Namespace) -> list[list[str]]:
 def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
     """Refuse what a run would refuse, before it has waited in the queue."""
     from tdpo_baselines import registry, run
+    from tdpo_baselines.common.checks import TooLittleMemory
 
+    if not re.fullmatch(r"[A-Za-z][\w.-]*", arguments.name):
+        raise ValueError(f"--name must be letters, digits, '.', '-' and '_', a letter first, got {arguments.name!r}")
     if arguments.ranks < 1:
         raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
     for task in all_tasks:
@@ -114,8 +118,9 @@ def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
         parsed = run.parse(task)
         run.make_budget(parsed)
         config, _ = run.resolve(parsed)
-        for stage in run.make_stages(config):
-            registry.algorithm(config.algorithm).check(stage.options, stage.environment, arguments.ranks)
+        stages = run.make_stages(config)
+        with contextlib.suppress(TooLittleMemory):  # of this host, which is not where it will run
+            run.check_stages(registry.algorithm(config.algorithm), stages, arguments.ranks)
 
 
 def site_values() -> dict[str, str]:

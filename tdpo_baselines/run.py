@@ -113,7 +113,7 @@ def resolve_values(algorithm: str, environment: str, values: dict) -> tuple[dict
 
 
 def split_stages(values: dict) -> tuple[dict[str, dict], dict]:
-    """The values of stage1, stage2, ... in that order, and the others. A stage of no timesteps is left out."""
+    """The values of stage1, stage2, ... in that order, and the others. A stage may have no timesteps."""
     stages: dict[str, dict] = {}
     while True:
         name = f"stage{len(stages) + 1}"
@@ -126,7 +126,7 @@ def split_stages(values: dict) -> tuple[dict[str, dict], dict]:
     later = [key for key in values if re.match(r"stage[0-9]+\.", key)]
     if later:
         raise ValueError(f"{later[0]} is given but nothing of {name}; stages are numbered from stage1 on")
-    return {name: changes for name, changes in stages.items() if changes["timesteps"] > 0}, values
+    return stages, values
 
 
 def resolve_stage(algorithm: str, environment: str, values: dict, name: str, changes: dict) -> dict:
@@ -147,7 +147,7 @@ def naming(stage: str):
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{stage}: {error}") from error
+        raise type(error)(f"{stage}: {error}") from error
 
 
 class Stage(NamedTuple):
@@ -165,7 +165,9 @@ def make_stages(config: RunConfig) -> list[Stage]:
         with naming(f"stage{number}"):
             stages.append(make_stage(config, changes))
             if network(stages[-1]) != network(own):
-                raise ValueError("observations, actions, hidden_sizes and activation must be those of the run")
+                raise ValueError(
+                    "observations, actions, hidden_sizes, activation, use_observation_normalisation must be the run's"
+                )
     return [*stages, own]
 
 
@@ -173,7 +175,8 @@ def network(stage: Stage) -> tuple:
     """What the networks of all stages must have in common."""
     options, environment = stage
     style = options.network_style(environment)
-    return environment.observation_size, environment.action_size, options.hidden_sizes, style
+    is_normalised = options.to_values().get("use_observation_normalisation")
+    return environment.observation_size, environment.action_size, options.hidden_sizes, style, is_normalised
 
 
 def make_stage(config: RunConfig, changes: dict) -> Stage:
@@ -332,8 +335,9 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
     budget = make_budget(arguments)
     for number, changes in enumerate(config.stages, start=1):
         console.say(stage_text(number, changes))
-    if budget.num_timesteps <= sum(changes["timesteps"] for changes in config.stages):
-        console.say("warning: the run ends before its last stage begins")
+    before = sum(changes["timesteps"] for changes in config.stages)
+    if budget.num_timesteps <= before:
+        console.say(f"warning: the run ends before its last stage begins: pass --num_timesteps {2 * before:g} or so")
     for remark in options.remarks(environment, budget.num_timesteps):
         console.say(remark)
     from .training import Training
@@ -363,7 +367,8 @@ def train_or_explain(arguments: list[str], stop: StopRequest) -> int:
         parsed = parse(arguments)
         if parsed.help or parsed.list:
             if is_root:
-                print(help_text(parsed) if parsed.help else list_text())
+                with contextlib.suppress(BrokenPipeError):  # of `| head`
+                    print(help_text(parsed) if parsed.help else list_text(), flush=True)
             return 0
         make_budget(parsed)
         config, preset = resolve(parsed)

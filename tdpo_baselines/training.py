@@ -7,7 +7,6 @@ learner of its own. All ranks run this loop in step; only rank 0 writes.
 
 import dataclasses
 import importlib.util
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -74,7 +73,7 @@ class Training:
         self._stop = stop
         self._stage_ends = np.cumsum([stage["timesteps"] for stage in config.stages])
         self._progress = Progress()
-        self._learner = self._learners[0]()
+        self._learner = self._learners[self._stage()]()
         self._csv: ProgressCSV | None = None
         self._events = None
         self._has_warned = False
@@ -84,16 +83,22 @@ class Training:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
         initial = {**self._progress.state(), **self._learner.state()}
         state = self._comm.on_root(partial(self._load, list(initial))) if is_resumed else None
-        size = sum(np.asarray(value).nbytes for value in initial.values()) + self._learner.replay_bytes
-        self._comm.on_root(lambda: self._folder.require_space((NUM_CHECKPOINTS + 1) * size))
         if state is not None:
+            stage = self._stage()
             self._progress.load_state(state)
-            if self._stage() > 0:
+            if self._stage() != stage:
                 self._learner = self._learners[self._stage()]()
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
+        self._require_space()
         if not self.is_finished():
             self._comm.on_root(self._open_log)
+
+    def _require_space(self) -> None:
+        """For the checkpoints of this stage."""
+        parts = {**self._progress.state(), **self._learner.state()}.values()
+        size = sum(np.asarray(part).nbytes for part in parts) + self._learner.replay_bytes
+        self._comm.on_root(lambda: self._folder.require_space((NUM_CHECKPOINTS + 1) * size))
 
     def _stage(self) -> int:
         """Index of the present stage."""
@@ -180,6 +185,7 @@ class Training:
     def _begin_stage(self) -> None:
         """Only the policy is kept: payoffs of two stages cannot be compared."""
         before, self._learner = self._learner, self._learners[self._stage()]()
+        self._require_space()
         self._learner.begin_from(before.state())
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
         self._console.say(f"stage {self._stage() + 1} begins after iteration {self._progress.iteration}")
@@ -220,8 +226,7 @@ class Training:
     def _write_checkpoints(self, learned: dict) -> None:
         progress, config = self._progress, self._config.to_json()
         if progress.best_theta is None:
-            for path in self._folder.best.iterdir():  # of an earlier stage
-                shutil.rmtree(path)
+            checkpoint.clear(self._folder.best)  # of an earlier stage
         elif progress.best_iteration != self._best_saved:
             best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration), "config": config}
             checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)

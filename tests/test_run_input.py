@@ -57,6 +57,21 @@ BAD = {
     ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage1.hidden_sizes=8"): "stage1: observations, actions,",
     ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage3.timesteps=9"): "nothing of stage2; stages are",
     ("--env", "pendulum-nlr", "--set", "stage1.timesteps=9", "stage1.held_steps=999"): "stage1: held_steps must be",
+    (
+        "--env",
+        "pendulum-nlr",
+        "--set",
+        "stage1.timesteps=9",
+        "stage1.use_observation_normalisation=true",
+    ): "stage1: observations, actions,",
+    (
+        "--env",
+        "pendulum-nlr",
+        "--set",
+        "stage1.timesteps=0",
+        "stage2.timesteps=9",
+        "stage2.held_steps=999",
+    ): "stage2: held_steps must be",
     (): "--env is missing",
 }
 

@@ -34,7 +34,7 @@ import numpy as np
 from ..common import cg, mlp
 from ..common.adam import Adam
 from ..common.blocks import ROWS_PER_BLOCK, Blocks
-from ..common.checks import require_finite, require_memory, require_trajectories
+from ..common.checks import NotFinite, require_finite, require_memory, require_trajectories
 from ..common.comm import Comm
 from ..common.devine import (
     Plan,
@@ -239,7 +239,6 @@ def step_of_blocks(
 ) -> "Step":
     """The step, its gradient and products summed over the rows of all ranks. `alive` as in `row_weights`."""
     g = policy_gradient(vines, theta, std, blocks)
-    require_finite("gradient", g)
     return best_step(config, g, surrogate_hessian(vines, theta, alive, blocks, config.c1_over_c2))
 
 
@@ -298,7 +297,8 @@ def best_step(config: Config, g: np.ndarray, product, dot=np.dot) -> Step:
 
     Vectors may be given by their coefficients, with the scalar product `dot`; so is the step then.
     """
-    damping = config.cg_damping
+    damping, squared_norm = config.cg_damping, dot(g, g)
+    require_finite("squared norm of the gradient", np.asarray(squared_norm))
     x, residual, num_iterations = cg.solve(
         lambda v: product(v) + damping * v,
         g,
@@ -307,7 +307,7 @@ def best_step(config: Config, g: np.ndarray, product, dot=np.dot) -> Step:
         dot=dot,
     )
     xHx = max(dot(x, g - residual - damping * x), 0.0)
-    norm = float(np.sqrt(max(dot(g, g), 0.0)))
+    norm = float(np.sqrt(max(squared_norm, 0.0)))
     unbound = 1 / config.c2 if config.c2 > 0 else np.inf
     to_boundary = config.delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
     step_size = min(unbound, to_boundary)
@@ -492,7 +492,9 @@ class Learner:
             vines = vines._replace(observations=(vines.observations - stats.mean) / stats.std)
         alive = self._law.alive(vines.lengths)
         if self._blocks is None:
-            step = self._comm.on_root(lambda: step_of_few_rows(config, vines, theta, std, alive, sizes))
+            step = self._comm.on_root(
+                lambda: step_of_few_rows(config, vines, theta, std, alive, sizes), expected=(NotFinite,)
+            )
         else:
             step = step_of_blocks(config, vines, theta, std, alive, self._blocks)
         require_finite("parameter", theta + step.delta_theta)

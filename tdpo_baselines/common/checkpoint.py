@@ -75,6 +75,12 @@ def is_checkpoint(path: Path) -> bool:
     return (path / f"{_FILES}.index").is_file()
 
 
+def clear(folder: Path) -> None:
+    """Remove all checkpoints."""
+    for path in _newest_first(folder):
+        shutil.rmtree(path)
+
+
 def remove_partial(folder: Path) -> None:
     """Remove what a killed writer left."""
     for partial in folder.glob(".partial-*"):

@@ -19,12 +19,16 @@ def require_finite(name: str, values: np.ndarray) -> None:
         raise NotFinite(f"{name} {np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
 
 
+class TooLittleMemory(ValueError):
+    """Of this host."""
+
+
 def require_memory(cause: str, num_bytes: float) -> None:
-    """ValueError if the ranks of this host would need more memory, so much each, than half of what it has."""
+    """TooLittleMemory if the ranks of this host would need more memory, so much each, than half of what it has."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     num_ranks = launcher.num_local_ranks() or 1
     if num_ranks * num_bytes > total / 2:
-        raise ValueError(
+        raise TooLittleMemory(
             f"{cause} need about {num_bytes / 1e9:.3g} GB per rank and this host, with {num_ranks} rank(s), "
             f"has {total / 1e9:.3g} GB; make them smaller, or use fewer ranks per host"
         )

@@ -57,16 +57,14 @@ class Comm:
     def wait_for_all(self) -> None:
         """Sleep until every rank is here: for long waits, in which a rank must leave its core to others."""
 
-    def on_root(self, function):
-        """function() by rank 0 alone: its result, or what was found wrong, on every rank."""
+    def on_root(self, function, expected: tuple[type[Exception], ...] = (ValueError, OSError, NotFinite)):
+        """function() by rank 0 alone: its result, or what is `expected` to be found wrong, on every rank."""
         answer = None
         if self.rank == 0:
             try:
                 answer = function()
-            except (ValueError, OSError) as error:
-                answer = Refused(str(error))
-            except NotFinite as error:
-                answer = error
+            except expected as error:
+                answer = error if isinstance(error, NotFinite) else Refused(str(error))
         answer = self.broadcast(answer)
         if isinstance(answer, Exception):
             raise answer

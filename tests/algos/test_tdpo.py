@@ -9,6 +9,7 @@ from envs import pendulum
 from tdpo_baselines.algos import tdpo
 from tdpo_baselines.common import devine, mlp
 from tdpo_baselines.common.blocks import Blocks
+from tdpo_baselines.common.checks import NotFinite
 from tdpo_baselines.common.comm import Comm
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.running_stats import RunningStats, folded, unfolded
@@ -261,6 +262,21 @@ def test_step_of_few_rows_is_that_of_all_parameters(c2):
     assert expected.cg_iterations == 4 and expected.is_bound == (c2 == 0)
     for name, value in expected._asdict().items():
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-7, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("advantage", [1e308, 1e200])
+def test_gradient_that_is_not_finite_stops_both_ways_to_step(advantage):
+    problem = Problem(linear_quadratic.kernel(), (5,), output_gain=1.0, c1_over_c2=0, exploration_std=1e-9)
+    vines = problem.vines(problem.plan())
+    vines = vines._replace(advantages=np.full_like(vines.advantages, advantage))
+    arguments = (problem.config, vines, problem.theta, problem.std, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step, rows in (
+            (tdpo.step_of_blocks, problem._blocks),
+            (tdpo.step_of_few_rows, problem.roller.layer_sizes),
+        ):
+            with pytest.raises(NotFinite, match="gradient"):
+                step(*arguments, rows)
 
 
 def test_damping_is_left_out_of_the_trust_region():

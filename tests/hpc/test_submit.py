@@ -50,6 +50,7 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
         (("--ranks", "5"), "num_trajectories must be at least the number of ranks (5), got 4"),
         (("--alg", "tdop"), "did you mean 'tdpo'"),
         (("--sweep", "/no/such"), "No such file"),
+        (("--name", "../elsewhere"), "--name must be letters"),
     ],
 )
 def test_what_a_run_would_refuse_is_refused_before_it_waits(tmp_path, capsys, arguments, message):
