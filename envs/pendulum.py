@@ -259,18 +259,19 @@ def nlr_kernel(
         raise ValueError(f'observation must be "angle" or "cos_sin", got {observation!r}')
     own = {"band_low_hz": band_low_hz, "band_high_hz": band_high_hz, "offset": offset, "amplitude": amplitude}
     targets = dict(zip(own, VARIANTS[variant])) | {name: value for name, value in own.items() if value is not None}
+    low, high, middle, size = _checked_targets(targets)
     use_cos_sin = observation == "cos_sin"
-    high = np.array([1.0, 1.0, MAX_RATE] if use_cos_sin else [np.inf, MAX_RATE])
+    limits = np.array([1.0, 1.0, MAX_RATE] if use_cos_sin else [np.inf, MAX_RATE])
     return Kernel(
-        params=NLRParams(*_checked_targets(targets), _checked_start_scale(start_scale), use_cos_sin),
+        params=NLRParams(low, high, middle, size, _checked_start_scale(start_scale), use_cos_sin),
         reset=nlr_reset,
         observe=nlr_observe,
         step=nlr_step,
         horizon=NUM_STEPS,
         state_size=ANGLES + NUM_STEPS,
         start_size=2,
-        observation_low=-high,
-        observation_high=high,
+        observation_low=-limits,
+        observation_high=limits,
         action_low=np.array([-MAX_TORQUE]),
         action_high=np.array([MAX_TORQUE]),
         start_values=START_VALUES,
