@@ -51,29 +51,32 @@ def table(runs: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(runs: Path, picture: Path) -> None:
-    """Returns of the main trajectories against timesteps, every seed."""
+def draw(runs: Path, task: str, picture: Path) -> None:
+    """Returns of the main trajectories against timesteps, every seed that was run."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    for axes, task in zip(figure.subplots(2, 2).flat, TASKS):
-        for colour, kind in enumerate(KINDS):
-            for seed in EXPERIMENTS[f"{task}-{kind}"].seeds:
-                progress = read_progress(runs / f"{task}-{kind}" / str(seed))
-                label = f"TDPO, {kind}" if seed == 0 else None
-                steps = progress["total_timesteps"] / 1e6
-                axes.plot(steps, progress["return_mean"], color=f"C{colour}", lw=0.7, label=label)
-        for name, level, style in zip(("TRPO", "PPO"), PUBLISHED[task], (":", "--")):
-            axes.axhline(level, color="0.4", lw=0.8, ls=style, label=f"{name}, published at 1 million")
-        axes.set(title=task, xlabel="timesteps (million), branches included", ylabel="return")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
-    figure.savefig(picture, dpi=110)
+    figure = Figure(figsize=(5.5, 3.9), layout="constrained")
+    axes = figure.subplots()
+    for colour, kind in enumerate(KINDS):
+        for number, folder in enumerate(sorted((runs / f"{task}-{kind}").glob("*"))):
+            progress = read_progress(folder)
+            label = f"TDPO, {kind}" if number == 0 else None
+            steps = progress["total_timesteps"] / 1e6
+            axes.plot(steps, progress["return_mean"], color=f"C{colour}", lw=0.7, label=label)
+    for name, level, style in zip(("TRPO", "PPO"), PUBLISHED[task], (":", "--")):
+        axes.axhline(level, color="0.4", lw=0.8, ls=style, label=f"{name}, published at 1 million")
+    axes.set(title=task, xlabel="timesteps (million), branches included", ylabel="return")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    figure.savefig(picture, dpi=100)
 
 
 def report(runs: Path, out: Path) -> None:
+    """Of the tasks that were run."""
     (out / "gym-table.md").write_text(table(runs))
-    draw(runs, out / "gym-curves.png")
+    for task in TASKS:
+        if (runs / f"{task}-tuned").exists():
+            draw(runs, task, out / f"gym-{task}.png")
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def check(config: Config, environment, num_ranks: int) -> None:
     O, A = environment.observation_size, environment.action_size
     K = num_branches(config, environment.horizon, A)
     P = mlp.num_parameters((O, *config.hidden_sizes, A))
-    main = N / num_ranks * (environment.horizon * (O + A + 2) + 2 * K * environment.state_size)
+    main = N / num_ranks * (environment.horizon * (O + A + 2) + 5 * K * environment.state_size)
     rows = 4 * N * K * D * (O + 2 * A + 4) + N * K * D / ROWS_PER_BLOCK * P + 20 * P
     require_memory("num_trajectories, num_branches, held_steps and hidden_sizes", 8 * (main + rows))
 
