@@ -232,7 +232,7 @@ def measure_work(run, config, comm, num_trajectories: int, timesteps: int) -> di
     total, rolling, updating = min(parts)
     return {
         "num_trajectories": num_trajectories,
-        "num_blocks": blocks.num_blocks if blocks is not None else 1,
+        "num_blocks": blocks.num_blocks if blocks is not None else 0,
         "rollouts": rolling,
         "update": updating,
         "serial": total - rolling - updating,

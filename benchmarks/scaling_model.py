@@ -38,13 +38,15 @@ def num_rounds(kind: str, num_bytes: int, num_ranks: int) -> int:
 
 
 class Model:
-    """An iteration of one environment, early or late in a run, from the record of one rank."""
+    """An iteration of one environment, early or late in a run, from the record of one rank, and of the messages from
+    that of the most trajectories too: with few rows there are no blocks, and fewer messages."""
 
-    def __init__(self, record: dict, when: str):
+    def __init__(self, record: dict, most: dict, when: str):
         self.shipped = record["num_trajectories"]
-        self._messages = record["messages"]
+        self._record, self._most = record, most
         small, large = record["work"][when]
-        self._per_block = trajectories_per_block(small, large)
+        self._per_block = trajectories_per_block([work for work in (small, large) if work["num_blocks"] > 0])
+        self._most_without_blocks = self.shipped if small["num_blocks"] == 0 else 0
         self._update = straight_line(*((work["num_blocks"], work["update"]) for work in (small, large)))
         self._serial = straight_line(*((work["num_trajectories"], work["serial"]) for work in (small, large)))
         N, M = small["num_trajectories"], large["num_trajectories"]
@@ -61,8 +63,9 @@ class Model:
 
     def messages(self, num_trajectories: int):
         """(kind, bytes, number): all but broadcasts grow with the trajectories."""
-        for kind, num_bytes, number in self._messages:
-            scale = num_trajectories / self.shipped if kind != "broadcast" else 1
+        record = self._record if num_trajectories == self.shipped else self._most
+        for kind, num_bytes, number in record["messages"]:
+            scale = num_trajectories / record["num_trajectories"] if kind != "broadcast" else 1
             yield kind, num_bytes * scale, number
 
     def communication(self, num_ranks: int, num_trajectories: int, network: Network) -> float:
@@ -74,7 +77,7 @@ class Model:
         )
 
     def seconds(self, num_ranks: int, num_trajectories: int, network: Network) -> float:
-        num_blocks = -(-num_trajectories // self._per_block)
+        num_blocks = -(-num_trajectories // self._per_block) if num_trajectories > self._most_without_blocks else 0
         return (
             self.rollouts(-(-num_trajectories // num_ranks))
             + self._update(-(-num_blocks // num_ranks))
@@ -93,10 +96,10 @@ def straight_line(first: tuple[float, float], second: tuple[float, float]):
     return lambda x: max(0.0, first[1] + slope * (x - first[0]))
 
 
-def trajectories_per_block(small: dict, large: dict) -> int:
-    """The largest that gives both numbers of blocks."""
-    sizes = range(1, large["num_trajectories"] + 1)
-    return max(k for k in sizes if all(-(-w["num_trajectories"] // k) == w["num_blocks"] for w in (small, large)))
+def trajectories_per_block(works: list[dict]) -> int:
+    """The largest that gives all numbers of blocks."""
+    sizes = range(1, works[-1]["num_trajectories"] + 1)
+    return max(k for k in sizes if all(-(-w["num_trajectories"] // k) == w["num_blocks"] for w in works))
 
 
 def fit(records: list[dict]) -> Network:
@@ -253,7 +256,10 @@ def report(path: Path) -> None:
     """scaling-tables.md and scaling.png beside the measurements."""
     records = json.loads(path.read_text())
     alone = [r for r in records if r["ranks"] == 1]
-    models = {f"{r['environment']}, {when}": Model(r, when) for r in alone for when in r["work"]}
+    most = {r["environment"]: r for r in sorted(records, key=lambda r: r["num_trajectories"])}
+    models = {
+        f"{r['environment']}, {when}": Model(r, most[r["environment"]], when) for r in alone for when in r["work"]
+    }
     networks = {}
     for hosts in sorted({r["hosts"] for r in records}):
         several = [r for r in records if r["hosts"] == hosts and r["ranks"] > 1]
