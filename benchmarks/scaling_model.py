@@ -16,6 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tdpo_baselines.common.blocks import ROWS_PER_BLOCK
+from tdpo_baselines.common.few_rows import MAX_FEW_ROWS
+
 SMALL_PART = 4096  # bytes of a rank's part of a gather, below which rounds are log2(p)
 PREDICTED_RANKS = (16, 72, 144, 1152)
 LARGEST = 1152
@@ -46,7 +49,8 @@ class Model:
         self._record, self._most = record, most
         small, large = record["work"][when]
         self._per_block = trajectories_per_block([work for work in (small, large) if work["num_blocks"] > 0])
-        self._most_without_blocks = self.shipped if small["num_blocks"] == 0 else 0
+        few = MAX_FEW_ROWS * self._per_block // ROWS_PER_BLOCK  # trajectories
+        self._most_without_blocks = few if small["num_blocks"] == 0 else 0
         self._update = straight_line(*((work["num_blocks"], work["update"]) for work in (small, large)))
         self._serial = straight_line(*((work["num_trajectories"], work["serial"]) for work in (small, large)))
         N, M = small["num_trajectories"], large["num_trajectories"]
@@ -63,7 +67,7 @@ class Model:
 
     def messages(self, num_trajectories: int):
         """(kind, bytes, number): all but broadcasts grow with the trajectories."""
-        record = self._record if num_trajectories == self.shipped else self._most
+        record = self._record if num_trajectories <= self._most_without_blocks else self._most
         for kind, num_bytes, number in record["messages"]:
             scale = num_trajectories / record["num_trajectories"] if kind != "broadcast" else 1
             yield kind, num_bytes * scale, number
