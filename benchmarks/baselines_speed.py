@@ -20,6 +20,7 @@ import numpy as np
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 NUM_ROUNDS = 3
+NUM_WARM_UP = 8  # iterations: the replay must have a minibatch of 256 before updates begin, and are compiled
 CHEETAH, PENDULUM = ("HalfCheetah-v5", "HalfCheetah-v5"), ("Pendulum-v1", "pendulum-20hz")
 SMALL, LARGE = ([64, 64], 128), ([400, 300], 256)
 CASES = {  # algorithm, (the peers' environment, ours), layers and batch size, measured steps of the peers and of ours
@@ -71,8 +72,8 @@ def our_speed(algorithm, environments, network, _, num_steps) -> float:
     config = module.Config.from_values(options)
     environment = registry.make_environment(environments[1], registry.resolve_options(environments[1], {}))
     learner = module.Learner(config, registry.make_roller(environment, config), Comm(), seed=0)
-    for iteration in range(3):
-        learner.iterate(iteration, 0)  # compiles
+    for iteration in range(NUM_WARM_UP):
+        learner.iterate(iteration, 0)
     done, began = 0, time.process_time()
     while done < num_steps:
         iteration += 1

@@ -105,12 +105,17 @@ def coloured_exploration(config: OffPolicySettings, environment, state, rng: np.
 
 
 class Networks(NamedTuple):
-    """Parameters, as arrays or tensors."""
+    """Parameters, as arrays or tensors, or as layers of them."""
 
     actor: Any  # [P]
     critics: Any  # [C Q]
     target_actor: Any
     target_critics: Any
+
+    def mapped(self, of_actor, of_critics) -> "Networks":
+        """With a function applied to what is the actor's, and another to what is the critics'."""
+        actors, critics = map(of_actor, self[::2]), map(of_critics, self[1::2])
+        return Networks(*(part for pair in zip(actors, critics) for part in pair))
 
 
 class Formulas:
@@ -137,10 +142,16 @@ class Formulas:
         from .policy import actions as network
 
         inputs = load_tensorflow().concat([observations, actions], axis=1)
-        each = critics if isinstance(critics, list) else self._critic_layers(critics)
+        each = critics if isinstance(critics, list) else self.critic_layers(critics)
         return [network(critic, inputs, self._critic_sizes, self._critic_style)[:, 0] for critic in each]
 
-    def _critic_layers(self, critics) -> list:
+    def actor_layers(self, actor) -> list:
+        from .policy import layers
+
+        return layers(actor, self._sizes)
+
+    def critic_layers(self, critics) -> list:
+        """Of each critic."""
         from .policy import layers
 
         each = load_tensorflow().split(critics, self._tricks.num_critics)
@@ -174,29 +185,44 @@ class Formulas:
         return -tf.reduce_mean(self.values(critics, observations, self.act(actor, observations))[0])
 
     def critic_gradient(self, networks: Networks, rows, noise):
-        layers = self._critic_layers(networks.critics)
-        return flat_gradient(lambda critics: self.critic_loss(critics, networks, rows, noise), layers)
+        return gradient(lambda critics: self.critic_loss(critics, networks, rows, noise), networks.critics)
 
     def actor_gradient(self, networks: Networks, rows):
-        from .policy import layers
-
-        own = layers(networks.actor, self._sizes)
-        return flat_gradient(lambda actor: self.actor_loss(actor, networks.critics, rows), own)
+        return gradient(lambda actor: self.actor_loss(actor, networks.critics, rows), networks.actor)
 
 
-def flat_gradient(function, layers: list):
-    """With respect to all layers, in a row. Of slices of a flat vector it would be a sum of padded vectors: slower."""
+def gradient(function, parameters):
+    """Flat or in layers, as the parameters are. In layers is faster: of a flat vector it is a sum of padded ones."""
+    with load_tensorflow().GradientTape() as tape:
+        tape.watch(parameters)
+        value = function(parameters)
+    return tape.gradient(value, parameters)
+
+
+def flat(layers):
+    """All layers in a row."""
     tf = load_tensorflow()
-    with tf.GradientTape() as tape:
-        tape.watch(layers)
-        value = function(layers)
-    return tf.concat([tf.reshape(part, [-1]) for part in tf.nest.flatten(tape.gradient(value, layers))], axis=0)
+    return tf.concat([tf.reshape(part, [-1]) for part in tf.nest.flatten(layers)], axis=0)
+
+
+def stepped(adam: Adam, parameters, gradient, learning_rate: float) -> tuple[Adam, Any]:
+    """Moments and parameters, flat or in layers, after a step down the gradient."""
+    nest, after = load_tensorflow().nest, []
+    for part, mean, square, slope in zip(*map(nest.flatten, (parameters, adam.mean, adam.square, gradient))):
+        moments, change = Adam(mean, square, adam.count).step(slope, learning_rate=learning_rate)
+        after.append((part - change, moments.mean, moments.square))
+    parameters, mean, square = (nest.pack_sequence_as(parameters, list(parts)) for parts in zip(*after))
+    return Adam(mean, square, moments.count), parameters
 
 
 def followed(networks: Networks, rate: float) -> Networks:
     """With targets that went a part of the way to their networks."""
-    actor = networks.target_actor + rate * (networks.actor - networks.target_actor)
-    critics = networks.target_critics + rate * (networks.critics - networks.target_critics)
+
+    def follow(targets, parameters):
+        return load_tensorflow().nest.map_structure(lambda t, p: t + rate * (p - t), targets, parameters)
+
+    actor = follow(networks.target_actor, networks.actor)
+    critics = follow(networks.target_critics, networks.critics)
     return networks._replace(target_actor=actor, target_critics=critics)
 
 
@@ -207,24 +233,33 @@ class State(NamedTuple):
     actor_adam: Adam
     critic_adam: Adam
 
+    def mapped(self, of_actor, of_critics) -> "State":
+        """With a function applied to what is the actor's, and another to what is the critics'."""
+        parts = (self.actor_adam, of_actor), (self.critic_adam, of_critics)
+        adams = (Adam(function(adam.mean), function(adam.square), adam.count) for adam, function in parts)
+        return State(self.networks.mapped(of_actor, of_critics), *adams)
+
     def with_critics(self, gradient, learning_rate: float) -> "State":
-        adam, change = self.critic_adam.step(gradient, learning_rate=learning_rate)
-        return self._replace(networks=self.networks._replace(critics=self.networks.critics - change), critic_adam=adam)
+        adam, critics = stepped(self.critic_adam, self.networks.critics, gradient, learning_rate)
+        return self._replace(networks=self.networks._replace(critics=critics), critic_adam=adam)
 
     def with_actor(self, gradient, config: OffPolicySettings) -> "State":
         """And with the targets after it."""
-        adam, change = self.actor_adam.step(gradient, learning_rate=config.actor_learning_rate)
-        networks = self.networks._replace(actor=self.networks.actor - change)
+        adam, actor = stepped(self.actor_adam, self.networks.actor, gradient, config.actor_learning_rate)
+        networks = self.networks._replace(actor=actor)
         return self._replace(networks=followed(networks, config.target_rate), actor_adam=adam)
 
 
 def compile_loop(formulas: Formulas, config: OffPolicySettings, tricks: Tricks):
-    """All updates in one call: (state, rows [K, M, D], noise [K, M, A], number of updates before) -> state."""
+    """All updates in one call: (state, rows [K, M, D], noise [K, M, A], number of updates before) -> state.
+
+    In between, parameters and moments are in layers: nothing is cut and joined in every update.
+    """
     tf = load_tensorflow()
 
     def loop(state, rows, noise, num_before):
-        def body(i, *flat):
-            state = tf.nest.pack_sequence_as(example, flat)
+        def body(i, *parts):
+            state = tf.nest.pack_sequence_as(example, parts)
             gradient = formulas.critic_gradient(state.networks, rows[i], noise[i])
             state = state.with_critics(gradient, config.critic_learning_rate)
 
@@ -236,11 +271,24 @@ def compile_loop(formulas: Formulas, config: OffPolicySettings, tricks: Tricks):
             is_due = (num_before + i + 1) % tricks.policy_delay == 0
             return i + 1, *tf.cond(is_due, with_actor, lambda: tf.nest.flatten(state))
 
-        example = state
-        _, *flat = tf.while_loop(lambda i, *_: i < rows.shape[0], body, (0, *tf.nest.flatten(state)))
-        return tf.nest.pack_sequence_as(example, flat)
+        example = state.mapped(formulas.actor_layers, formulas.critic_layers)
+        _, *parts = tf.while_loop(lambda i, *_: i < rows.shape[0], body, (0, *tf.nest.flatten(example)))
+        return tf.nest.pack_sequence_as(example, parts).mapped(flat, flat)
 
     return tf.function(loop, jit_compile=True, autograph=False)
+
+
+def compile_gradients(formulas: Formulas) -> list:
+    """The two gradients as functions of flat networks and a minibatch."""
+    tf = load_tensorflow()
+
+    def compiled(function):
+        def of_flat(networks, *minibatch):
+            return flat(function(networks.mapped(formulas.actor_layers, formulas.critic_layers), *minibatch))
+
+        return tf.function(of_flat, jit_compile=True, autograph=False)
+
+    return [compiled(formulas.critic_gradient), compiled(formulas.actor_gradient)]
 
 
 class OffPolicyLearner:
@@ -352,10 +400,9 @@ class OffPolicyLearner:
         return tf.nest.map_structure(lambda value: value.numpy(), after)
 
     def _step_by_step(self, minibatches: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        tf, comm, config, N = load_tensorflow(), self._comm, self.config, self.config.num_trajectories
+        comm, config, N = self._comm, self.config, self.config.num_trajectories
         if self._compiled is None:
-            functions = (self._formulas.critic_gradient, self._formulas.actor_gradient)
-            self._compiled = [tf.function(function, jit_compile=True, autograph=False) for function in functions]
+            self._compiled = compile_gradients(self._formulas)
         critic_gradient, actor_gradient = self._compiled
 
         def mean(function, *columns) -> np.ndarray:
