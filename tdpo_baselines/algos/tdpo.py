@@ -250,7 +250,7 @@ def step_of_few_rows(
     jacobian = Jacobian(theta, observations, layer_sizes)
     weights, gram = row_weights(vines, alive).ravel(), jacobian.gram_matrix()
     c = action_gradients(vines, std).ravel()
-    step = best_step(config, c, lambda u: weights * (gram @ u), dot=lambda u, v: u @ (gram @ v))
+    step = best_step(config, c, lambda image: weights * image, metric=lambda u: gram @ u)
     return step._replace(delta_theta=jacobian.to_parameters(step.delta_theta))
 
 
@@ -292,21 +292,24 @@ class Step(NamedTuple):
     predicted_gain: float = 0.0  # g'd - C/2 d'Hd
 
 
-def best_step(config: Config, g: np.ndarray, product, dot=np.dot) -> Step:
+def best_step(config: Config, g: np.ndarray, product, metric=cg.itself) -> Step:
     """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2.
 
-    Vectors may be given by their coefficients, with the scalar product `dot`; so is the step then.
+    Vectors may be given by their coefficients, with a metric as in cg.solve; so is the step then.
     """
-    damping, squared_norm = config.cg_damping, dot(g, g)
+    damping, g_image = config.cg_damping, metric(g)
+    squared_norm = g @ g_image
     require_finite("squared norm of the gradient", np.asarray(squared_norm))
     x, residual, num_iterations = cg.solve(
-        lambda v: product(v) + damping * v,
+        product,
         g,
         max_iterations=config.cg_iterations,
         tolerance=config.cg_tolerance,
-        dot=dot,
+        damping=damping,
+        metric=metric,
     )
-    xHx = max(dot(x, g - residual - damping * x), 0.0)
+    residual_image = metric(residual)
+    xHx = max(x @ (g_image - residual_image - damping * metric(x)), 0.0)
     norm = float(np.sqrt(max(squared_norm, 0.0)))
     unbound = 1 / config.c2 if config.c2 > 0 else np.inf
     to_boundary = config.delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
@@ -315,11 +318,11 @@ def best_step(config: Config, g: np.ndarray, product, dot=np.dot) -> Step:
     return Step(
         delta_theta=step_size * x,
         gradient_norm=norm,
-        cg_residual=float(np.sqrt(max(dot(residual, residual), 0.0))) / norm if norm > 0 else 0.0,
+        cg_residual=float(np.sqrt(max(residual @ residual_image, 0.0))) / norm if norm > 0 else 0.0,
         cg_iterations=num_iterations,
         step_w=step_size * np.sqrt(xHx / 2),
         is_bound=to_boundary < unbound,
-        predicted_gain=step_size * dot(g, x) - config.c2 / 2 * step_size**2 * xHx,
+        predicted_gain=step_size * (g_image @ x) - config.c2 / 2 * step_size**2 * xHx,
     )
 
 
@@ -477,8 +480,9 @@ class Learner:
         roller, comm, N = self._roller, self._comm, config.num_trajectories
         rng = generator(self._seed, "plan", iteration)
         plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
-        mine = roll_vines(config, roller, self._law, self.theta, plan.share(comm.share(N)))
-        vines = gather_vines(mine, N, comm)
+        order = plan.balanced_order()
+        mine = roll_vines(config, roller, self._law, self.theta, plan.share(order[comm.share(N)]))
+        vines = gather_vines(mine, order, comm)
         require_finite("return", vines.returns)
         require_finite("advantage", vines.advantages)
         return plan, vines

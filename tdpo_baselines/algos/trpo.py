@@ -114,10 +114,11 @@ class Learner(OnPolicyLearner):
         g, product = self._surrogate_derivatives(batch, old)
         require_finite("gradient", g)
         x, residual, num_iterations = cg.solve(
-            lambda v: product(v) + config.cg_damping * v,
+            product,
             g,
             max_iterations=config.cg_iterations,
             tolerance=config.cg_tolerance,
+            damping=config.cg_damping,
         )
         xFx = x @ (g - residual)
         norm = float(np.linalg.norm(g))

@@ -10,8 +10,12 @@ from .checks import require_finite
 
 class Solution(NamedTuple):
     x: np.ndarray
-    residual: np.ndarray  # b - A x
+    residual: np.ndarray  # b - (A + damping) x
     num_iterations: int
+
+
+def itself(vector: np.ndarray) -> np.ndarray:
+    return vector
 
 
 def solve(
@@ -20,28 +24,32 @@ def solve(
     *,
     max_iterations: int,
     tolerance: float,
-    dot: Callable[[np.ndarray, np.ndarray], float] = np.dot,
+    damping: float = 0.0,
+    metric: Callable[[np.ndarray], np.ndarray] = itself,
 ) -> Solution:
-    """Solve A x = b from x = 0 until |b - A x| <= tolerance |b|, or the iterations are used up.
+    """Solve (A + damping) x = b from x = 0 until |b - (A + damping) x| <= tolerance |b|, or the iterations are used up.
 
-    `dot` is the scalar product of the vectors that the arrays stand for, in which A is symmetric.
+    Arrays may be coefficients of the vectors that they stand for: `metric` is the matrix M of the scalar product
+    u^T M v, in which A is symmetric, and product(M u) is A u.
     """
-    x = np.zeros_like(b)
-    residual = b.copy()
-    direction = b.copy()
-    residual_squared = dot(residual, residual)
+    x, residual, direction = np.zeros_like(b), b.copy(), b.copy()
+    direction_image = metric(direction)  # M times direction
+    residual_squared = residual @ direction_image
     stop_at = tolerance**2 * residual_squared
     iteration = 0
     while iteration < max_iterations and residual_squared > stop_at:
-        image = product(direction)
-        curvature = dot(direction, image)
+        image = product(direction_image) + damping * direction
+        curvature = direction_image @ image
         require_finite("curvature", np.asarray(curvature))
         if curvature <= 0:  # round-off: what was solved so far stands
             break
         step = residual_squared / curvature
         x += step * direction
         residual -= step * image
-        previous, residual_squared = residual_squared, dot(residual, residual)
-        direction = residual + (residual_squared / previous) * direction
+        residual_image = metric(residual)
+        previous, residual_squared = residual_squared, residual @ residual_image
+        ratio = residual_squared / previous
+        direction = residual + ratio * direction
+        direction_image = residual_image + ratio * direction_image
         iteration += 1
     return Solution(x, residual, iteration)

@@ -17,6 +17,8 @@ import numpy as np
 from .comm import Comm
 from .seeding import stratified
 
+GOLDEN_RATIO = (np.sqrt(5) - 1) / 2
+
 
 def discounts(gamma: float, num_steps: int) -> np.ndarray:
     """gamma^t, scaled to sum to one: the visitation of time t, and the payoff's weight of reward t."""
@@ -37,39 +39,39 @@ class TimeLaw:
         self._visitation = discounts(gamma, horizon - held_steps + 1)  # [legal times]
         self._reached = np.cumsum(self._visitation)
         full = self._visitation if kind != "uniform" else np.full(len(self._visitation), 1 / len(self._visitation))
-        self._full_nu = full, np.cumsum(full)
+        self._full_nu = with_sum(full)
 
     def num_times(self, length: int) -> int:
         """Legal branch times of a trajectory of this length."""
         return max(1, min(length - self._held_steps + 1, len(self._visitation)))
 
-    def times(self, quantiles: np.ndarray, length: int) -> np.ndarray:
-        """Branch times at quantiles of the law; for "all", the quantiles are the times of a full trajectory."""
+    def times_and_weights(self, quantiles: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Branch times at quantiles of the law, and gamma^t / nu(t) there. For "all", the quantiles are the times of a
+        full trajectory."""
         if self._kind == "all":
-            return np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
-        nu, reached = self._nu(length)
-        times = np.searchsorted(reached, quantiles, side="right")
-        return np.minimum(times, np.flatnonzero(nu)[-1])  # the sum of nu may round to below one
-
-    def weights(self, quantiles: np.ndarray, length: int) -> np.ndarray:
-        """gamma^t / nu(t) at those times."""
-        times = self.times(quantiles, length)
-        if self._kind == "all":
-            return np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
-        return self._visitation[times] / self._nu(length)[0][times]
+            times = np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
+            return times, np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
+        nu, reached, last = self._nu(length)
+        times = np.minimum(np.searchsorted(reached, quantiles, side="right"), last)
+        return times, self._visitation[times] / nu[times]
 
     def alive(self, lengths: np.ndarray) -> float:
         """Share of the visitation that trajectories of these lengths have, on average."""
         num_times = np.clip(lengths.astype(np.int64) - self._held_steps + 1, 1, len(self._visitation))
         return float(np.mean(self._reached[num_times - 1] / self._reached[-1]))
 
-    def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """nu of a trajectory of this length, and its cumulative sum."""
+    def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """nu of a trajectory of this length, its cumulative sum, and its last time: the sum may round to below one."""
         num = self.num_times(length)
         if num == len(self._visitation):
             return self._full_nu
         nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
-        return nu, np.cumsum(nu)
+        return with_sum(nu)
+
+
+def with_sum(nu: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """A law, its cumulative sum, and the last index at which it is not zero."""
+    return nu, np.cumsum(nu), int(np.flatnonzero(nu)[-1])
 
 
 class Plan(NamedTuple):
@@ -79,8 +81,14 @@ class Plan(NamedTuple):
     quantiles: np.ndarray  # [N, K] of the branch times, ascending
     directions: np.ndarray  # [N, K, A]
 
-    def share(self, rows: slice) -> "Plan":
-        return Plan(*(array[rows] for array in self))
+    def share(self, trajectories: np.ndarray | slice) -> "Plan":
+        return Plan(*(array[trajectories] for array in self))
+
+    def balanced_order(self) -> np.ndarray:
+        """The trajectories [N] so ordered that any contiguous share has its part of the late branches, which are the
+        short ones: sorted, and then dealt out by steps of the golden ratio, which are spread evenly."""
+        by_lateness = np.argsort(self.quantiles.sum(axis=1), kind="stable")
+        return by_lateness[np.argsort(np.arange(len(by_lateness)) * GOLDEN_RATIO % 1)]
 
 
 def num_branches(config, horizon: int, action_size: int) -> int:
@@ -98,8 +106,9 @@ def draw_plan(config, rng: np.random.Generator, std: np.ndarray, *, horizon: int
         coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), quantiles.shape)
     else:
         quantiles = draw_quantiles(config, rng)
-        ranks = np.argsort(np.argsort(quantiles, axis=None, kind="stable")).reshape(quantiles.shape)
-        coordinates = (ranks + rng.integers(A)) % A  # in turn, so that each one's times are spread out too
+        coordinates = np.empty(quantiles.shape, dtype=np.int64)
+        turns = (np.arange(quantiles.size) + rng.integers(A)) % A  # so that each one's times are spread out too
+        coordinates.flat[np.argsort(quantiles, axis=None, kind="stable")] = turns
     if config.directions == "gaussian":
         return Plan(starts, quantiles, std * rng.standard_normal((*quantiles.shape, A)))
     return Plan(starts, quantiles, std * np.eye(A)[coordinates])
@@ -137,7 +146,7 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     D, T, A = config.held_steps, roller.horizon, plan.directions.shape[2]
     num_mains = N if roller.start_size > 0 else 1
     n = np.arange(N) * num_mains // N  # main trajectory of each, [N]
-    main, states, times, num_again = roll_mains(roller, law, theta, plan, num_mains)
+    main, states, times, weights, num_again = roll_mains(roller, law, theta, plan, num_mains)
     lengths = main.lengths[n]
 
     num_steps = np.minimum(T - times, config.max_branch_steps or T)  # [N, K]
@@ -152,7 +161,8 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     )
     shape = (len(signs), N, K)
     branch_returns, actions = branches.returns.reshape(shape), branches.actions.reshape(*shape, D, A)
-    num_branch_steps = (branches.lengths + branches.replayed_steps).reshape(shape)
+    num_simulated = (branches.lengths + branches.replayed_steps).reshape(shape).sum(axis=(0, 2))
+    num_simulated[:num_mains] += num_again
     values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:
         advantages = (branch_returns[0] - branch_returns[1]) / 2
@@ -172,26 +182,19 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         deltas=deltas,
         advantages=advantages,
         even_advantages=even_advantages,
-        weights=weights_of(law, plan.quantiles, lengths),
+        weights=weights,
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.returns[n],
         lengths=lengths,
         observation_sums=observation_sums[n],
         observation_squares=observation_squares[n],
-        num_steps=num_branch_steps.sum(axis=(0, 2)) + num_again[n] * (np.diff(n, prepend=-1) > 0),
+        num_steps=num_simulated,
     )
 
 
-def weights_of(law: TimeLaw, quantiles: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The law's weights [N, K] for trajectories of these lengths [N]."""
-    weights = np.empty(quantiles.shape)
-    for length in np.unique(lengths):
-        weights[lengths == length] = law.weights(quantiles[lengths == length], length)
-    return weights
-
-
 def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: int):
-    """Main trajectories, the states [N, K, S] at their branch times [N, K], and the steps of a second rollout.
+    """Main trajectories, the states [N, K, S] at their branch times [N, K], these and their weights [N, K], and the
+    steps of a second rollout.
 
     Where a trajectory ends is known only when it has ended. Those that ended early are rolled out again, to
     save the states at branch times inside their length.
@@ -199,18 +202,21 @@ def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: i
     N, K = plan.quantiles.shape
     quantiles = plan.quantiles.reshape(num_mains, -1)  # [mains, branches of each]
     starts = roller.start_states(plan.starts[:num_mains])
-    times = law.times(quantiles, roller.horizon)
+    times, weights = law.times_and_weights(quantiles, roller.horizon)
     main, states = rollouts_saving(roller, theta, starts, times)
     num_again = np.zeros(num_mains, dtype=np.int64)
     for m in np.flatnonzero(main.lengths < roller.horizon):
-        times[m] = law.times(quantiles[m], main.lengths[m])
+        times[m], weights[m] = law.times_and_weights(quantiles[m], main.lengths[m])
         again, again_states = rollouts_saving(roller, theta, starts[m : m + 1], times[m : m + 1])
         states[m], num_again[m] = again_states[0], again.lengths[0]
-    return main, states.reshape(N, K, -1), times.reshape(N, K), num_again
+    return main, states.reshape(N, K, -1), times.reshape(N, K), weights.reshape(N, K), num_again
 
 
 def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.ndarray):
     """Rollouts and the states [B, K, S] before `times` [B, K], which may be in any order."""
+    if np.all(times[:, 1:] >= times[:, :-1]):
+        rollouts = roller.rollouts(theta, starts, save_steps=times)
+        return rollouts, rollouts.saved_states
     order = np.argsort(times, axis=1, kind="stable")
     rollouts = roller.rollouts(theta, starts, save_steps=np.take_along_axis(times, order, axis=1))
     states = np.empty_like(rollouts.saved_states)
@@ -218,13 +224,15 @@ def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.nda
     return rollouts, states
 
 
-def gather_vines(vines: Vines, num_trajectories: int, comm: Comm) -> Vines:
-    """Every rank's vines, in trajectory order, on every rank, in one message."""
-    shapes = [array.shape[1:] for array in vines]
-    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(vines, sizes)], axis=1, dtype=np.float64)
-    everyone = np.split(comm.gather(packed, num_trajectories), np.cumsum(sizes)[:-1], axis=1)
-    return Vines(*(part.reshape(num_trajectories, *shape) for part, shape in zip(everyone, shapes)))
+def gather_vines(mine: Vines, order: np.ndarray, comm: Comm) -> Vines:
+    """Every rank's vines, on every rank, in one message. `order` [N] says of which trajectories the shares are."""
+    sizes = [array[0].size for array in mine]
+    packed = np.concatenate([array.reshape(-1, size) for array, size in zip(mine, sizes)], axis=1, dtype=np.float64)
+    everyone = np.empty((len(order), packed.shape[1]))
+    everyone[order] = comm.gather(packed, len(order))
+    ends = np.cumsum(sizes)
+    parts = (everyone[:, end - size : end] for size, end in zip(sizes, ends))
+    return Vines(*(part.reshape(len(order), *array.shape[1:]) for part, array in zip(parts, mine)))
 
 
 def needs_values(config) -> bool:

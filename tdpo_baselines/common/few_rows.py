@@ -11,46 +11,82 @@ not called (a call would cost as much as all the rest), and no message is sent.
 """
 
 import numpy as np
+from numba import njit
 
 from . import mlp
+from .mlp import fma, load, load_repeated, store
 
 MAX_FEW_ROWS = 256  # G costs R^2 times the units of the network, products of vectors R times its parameters
+TILE = 8  # rows and columns of G that are worked on together: their sums fit into the registers
 
 
 class Jacobian:
-    """Of the actions of a network with tanh layers with respect to theta, for observations [R, O].
+    """Of the actions of a network with tanh layers with respect to theta, for observations [., O].
 
-    A layer's part of it is the outer product of the layer's inputs [R, n], and 1 for its biases, with the actions'
-    derivatives with respect to its outputs, its slopes [R, A, m].
+    A layer's part of it is, row by row, the outer product of the layer's inputs [n, R], and 1 for its biases, with the
+    action's derivatives with respect to its outputs, its slopes [m, R].
     """
 
     def __init__(self, theta: np.ndarray, observations: np.ndarray, sizes: tuple[int, ...]):
-        parts = mlp.layers(theta, sizes)
-        inputs = [observations]
-        for weights, biases in parts[:-1]:
-            inputs.append(np.tanh(inputs[-1] @ weights + biases))
-        R, A = len(observations), sizes[-1]
-        slopes = [np.tile(np.eye(A), (R, 1, 1))]
-        for (weights, _), x in zip(parts[:0:-1], inputs[:0:-1]):
-            before = (slopes[-1].reshape(R * A, -1) @ weights.T).reshape(R, A, -1)
-            slopes.append(before * (1.0 - x * x)[:, None, :])
-        self._layers = list(zip(inputs, reversed(slopes)))
+        layers, A = mlp.layers(theta, sizes), sizes[-1]
+        self._num_rows = len(observations) * A
+        padded = -(-self._num_rows // TILE) * TILE
+        self._ends = np.cumsum([width for n, m in zip(sizes, sizes[1:]) for width in (m, n)])
+        self._factors = np.zeros((self._ends[-1], padded))
+        parts = np.split(self._factors, self._ends[:-1])
+        self._slopes, self._inputs = slopes, inputs = parts[::2], parts[1::2]
+        inputs[0][:, : self._num_rows] = np.repeat(observations, A, axis=0).T
+        for (weights, biases), x, y in zip(layers, inputs, inputs[1:]):
+            np.tanh(weights.T @ x + biases[:, None], out=y)
+        slopes[-1][:] = np.tile(np.eye(A), padded)[:, :padded]
+        for k in reversed(range(1, len(layers))):
+            np.multiply(layers[k][0] @ slopes[k], 1.0 - inputs[k] ** 2, out=slopes[k - 1])
 
     def gram_matrix(self) -> np.ndarray:
-        """J J^T: of every layer the products of inputs times those of slopes."""
-        R, A, _ = self._layers[0][1].shape
-        total = np.zeros((R, A, R, A))
-        for inputs, slopes in self._layers:
-            rows = slopes.reshape(R * A, -1)
-            part = (rows @ rows.T).reshape(R, A, R, A)
-            part *= (inputs @ inputs.T + 1.0)[:, None, :, None]
-            total += part
-        return total.reshape(R * A, R * A)
+        """J J^T: of every layer the products of slopes times those of inputs. [R, R]"""
+        padded = self._factors.shape[1]
+        total = np.empty((padded, padded))
+        fill_tiles(self._factors.ravel(), self._ends, total)
+        return total[: self._num_rows, : self._num_rows]
 
     def to_parameters(self, u: np.ndarray) -> np.ndarray:
         """J^T u [P]."""
-        parts = []
-        for inputs, slopes in self._layers:
-            biases = np.einsum("ra,ram->rm", u.reshape(slopes.shape[:2]), slopes)  # of each row
-            parts += [(inputs.T @ biases).ravel(), biases.sum(axis=0)]
+        parts, num = [], self._num_rows
+        for slopes, inputs in zip(self._slopes, self._inputs):
+            scaled = slopes[:, :num] * u
+            parts += [(inputs[:, :num] @ scaled.T).ravel(), scaled.sum(axis=1)]
         return np.concatenate(parts)
+
+
+@njit(cache=True, error_model="numpy")
+def fill_tiles(factors, ends, total):
+    """Fill `total` [R, R], which is symmetric, from the layers' slopes and inputs: [., R] each, all in a row, of which
+    `ends` tells where they end."""
+    num_rows = total.shape[0]
+    flat = total.reshape(-1)
+    for i in range(0, num_rows, TILE):
+        for j in range(0, i + 1, TILE):
+            tile = layer_tile(factors, num_rows, i, j, 0, ends[0], ends[1])
+            for k in range(2, len(ends), 2):
+                tile = tile + layer_tile(factors, num_rows, i, j, ends[k - 1], ends[k], ends[k + 1])
+            store(flat, i * num_rows + j, num_rows, TILE, tile)
+            for row in range(i, i + TILE):
+                for column in range(j, j + TILE):
+                    total[column, row] = total[row, column]
+
+
+@njit(error_model="numpy")
+def layer_tile(factors, num_rows, i, j, first, middle, last):
+    """Of rows i, i + 1, ... and columns j, j + 1, ...: products of slopes, times products of inputs and 1."""
+    slopes = products(factors, num_rows, i, j, first, middle, 0.0)
+    return slopes * products(factors, num_rows, i, j, middle, last, 1.0)
+
+
+@njit(error_model="numpy")
+def products(factors, num_rows, i, j, first, last, initial):
+    """Sums over units of the values in row i, i + 1, ... times those in row j, j + 1, ..."""
+    at = first * num_rows
+    total = fma(load_repeated(factors, at + i, 1, TILE, TILE), load(factors, at + j, 0, TILE, TILE), initial)
+    for at in range((first + 1) * num_rows, last * num_rows, num_rows):
+        total = fma(load_repeated(factors, at + i, 1, TILE, TILE), load(factors, at + j, 0, TILE, TILE), total)
+    return total

@@ -27,5 +27,5 @@ def generator(seed: int, purpose: str, iteration: int = 0, *items: int) -> np.ra
 
 def stratified(rng: np.random.Generator, num: int, dimensions: int) -> np.ndarray:
     """Latin hypercube: in every dimension, one point in each of `num` equal strata. [num, dimensions]"""
-    strata = rng.permuted(np.tile(np.arange(num)[:, None], (1, dimensions)), axis=0)
+    strata = rng.permuted(np.broadcast_to(np.arange(num)[:, None], (num, dimensions)), axis=0)
     return (strata + rng.random((num, dimensions))) / num

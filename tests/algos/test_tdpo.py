@@ -41,7 +41,7 @@ class Problem:
         return devine.roll_vines(self.config, self.roller, self.law, self.theta, plan)
 
     def times(self, plan):
-        return np.array([self.law.times(quantiles, self.roller.horizon) for quantiles in plan.quantiles])
+        return np.array([self.law.times_and_weights(quantiles, self.roller.horizon)[0] for quantiles in plan.quantiles])
 
     def gradient(self, plan):
         return tdpo.policy_gradient(self.vines(plan), self.theta, self.std, self._blocks)
@@ -117,7 +117,7 @@ def test_branch_times_follow_their_law(law, is_stratified):
     counts = np.zeros(20)
     for i in range(100):
         plan = devine.draw_plan(config, generator(0, "plan", i), np.ones(2), horizon=20, start_size=2)
-        times = np.array([time_law.times(quantiles, 20) for quantiles in plan.quantiles])
+        times = np.array([time_law.times_and_weights(quantiles, 20)[0] for quantiles in plan.quantiles])
         counts += np.bincount(times.ravel(), minlength=20)
         assert np.all(np.diff(times, axis=1) >= 0)
     expected = devine.discounts(0.9, 20) if law == "geometric" else np.full(20, 1 / 20)
@@ -376,7 +376,7 @@ def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law
     time_law = devine.TimeLaw(law, gamma=0.95, horizon=50, held_steps=3)
     quantiles = (np.arange(10000) + 0.5) / 10000
     for length in (3, 4, 20, 50):
-        times, weights = time_law.times(quantiles, length), time_law.weights(quantiles, length)
+        times, weights = time_law.times_and_weights(quantiles, length)
         assert times.min() == 0 and times.max() == length - 3
         visitation = devine.discounts(0.95, 48)[: length - 2]
         for t in range(length - 2):
@@ -405,7 +405,7 @@ def test_trajectory_rolled_out_again_for_its_branch_times_is_counted_again():
     plan = problem.plan()
     vines = problem.vines(plan)
     for n in range(4):
-        times = problem.law.times(plan.quantiles[n], int(vines.lengths[n]))
+        times, _ = problem.law.times_and_weights(plan.quantiles[n], int(vines.lengths[n]))
         again = vines.lengths[n] if vines.lengths[n] < 30 else 0
         assert vines.num_steps[n] == again + 2 * (vines.lengths[n] - times).sum()
 

@@ -18,7 +18,7 @@ def test_equals_a_direct_solve(system):
     np.testing.assert_allclose(solution.residual, b - matrix @ solution.x, atol=1e-11)
 
 
-def test_coefficients_with_their_scalar_product_stand_for_vectors(system):
+def test_coefficients_with_their_metric_stand_for_vectors(system):
     """x = F u solves (F W F^T + 1) x = F c as u solves (W F^T F + 1) u = c, iteration by iteration."""
     rng = np.random.default_rng(1)
     factor, weights, c = rng.standard_normal((20, 6)), rng.random(6), rng.standard_normal(6)
@@ -26,7 +26,7 @@ def test_coefficients_with_their_scalar_product_stand_for_vectors(system):
     for num in (1, 3, 6):
         limits = {"max_iterations": num, "tolerance": 0}
         plain = cg.solve(lambda v: factor @ (weights * (factor.T @ v)) + v, factor @ c, **limits)
-        short = cg.solve(lambda u: weights * (gram @ u) + u, c, dot=lambda u, v: u @ (gram @ v), **limits)
+        short = cg.solve(lambda image: weights * image, c, damping=1.0, metric=lambda u: gram @ u, **limits)
         np.testing.assert_allclose(factor @ short.x, plain.x, rtol=1e-9)
         np.testing.assert_allclose(factor @ short.residual, plain.residual, atol=1e-9)
 
