@@ -7,7 +7,6 @@
 Unknown names are errors that name the nearest match; nothing is ever evaluated.
 """
 
-import copy
 import dataclasses
 import difflib
 import functools
@@ -44,8 +43,8 @@ class Settings:
 
     def changed(self, **values) -> typing.Self:
         """A copy with values that need no checking: what is worked out in every update."""
-        other = copy.copy(self)
-        other.__dict__.update(values)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **values)
         return other
 
     def to_values(self) -> dict:

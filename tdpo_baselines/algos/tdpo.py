@@ -406,6 +406,7 @@ class Learner:
         self._law = TimeLaw(
             config.branch_times, gamma=config.gamma, horizon=roller.horizon, held_steps=config.held_steps
         )
+        self._payoff_scale = discounts(config.gamma, roller.horizon)[0]
         action_size = roller.layer_sizes[-1]
         rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
         num_rows = config.num_trajectories * rows_per_trajectory
@@ -440,7 +441,7 @@ class Learner:
         is_advanced = config.variant == "advanced"
         std = np.exp(self._explorer.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
         plan, vines = self._collect(config, std, iteration)
-        payoff = vines.discounted_returns.mean() * discounts(config.gamma, roller.horizon)[0]
+        payoff = vines.discounted_returns.mean() * self._payoff_scale
         self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
         config = config.changed(delta_max=config.delta_max * self._safeguard.trust)
         step, search = Step(), LineSearch(1.0, 0)

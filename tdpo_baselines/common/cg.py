@@ -1,11 +1,12 @@
 """Conjugate gradient for a symmetric positive definite operator given by its products."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from .checks import require_finite
+from .checks import NotFinite
 
 
 class Solution(NamedTuple):
@@ -40,7 +41,8 @@ def solve(
     while iteration < max_iterations and residual_squared > stop_at:
         image = product(direction_image) + damping * direction
         curvature = direction_image @ image
-        require_finite("curvature", np.asarray(curvature))
+        if not math.isfinite(curvature):
+            raise NotFinite(f"curvature is {curvature}")
         if curvature <= 0:  # round-off: what was solved so far stands
             break
         step = residual_squared / curvature

@@ -57,8 +57,8 @@ class TimeLaw:
 
     def alive(self, lengths: np.ndarray) -> float:
         """Share of the visitation that trajectories of these lengths have, on average."""
-        num_times = np.clip(lengths.astype(np.int64) - self._held_steps + 1, 1, len(self._visitation))
-        return float(np.mean(self._reached[num_times - 1] / self._reached[-1]))
+        num_times = np.minimum(lengths.astype(np.int64) - self._held_steps + 1, len(self._visitation))
+        return float((self._reached[np.maximum(num_times, 1) - 1] / self._reached[-1]).mean())
 
     def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray, int]:
         """nu of a trajectory of this length, its cumulative sum, and its last time: the sum may round to below one."""
@@ -154,14 +154,14 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
     branches = roller.rollouts(
         theta,
-        np.tile(states.reshape(N * K, -1), (len(signs), 1)),
-        num_steps=np.tile(num_steps.ravel(), len(signs)),
+        np.concatenate([states.reshape(N * K, -1)] * len(signs)),
+        num_steps=np.concatenate([num_steps.ravel()] * len(signs)),
         offsets=np.repeat(np.multiply.outer(signs, plan.directions).reshape(-1, 1, A), D, axis=1),
         num_recorded=D,
     )
     shape = (len(signs), N, K)
     branch_returns, actions = branches.returns.reshape(shape), branches.actions.reshape(*shape, D, A)
-    num_simulated = (branches.lengths + branches.replayed_steps).reshape(shape).sum(axis=(0, 2))
+    num_simulated = (branches.lengths + branches.replayed_steps).reshape(shape).sum(axis=0).sum(axis=1)
     num_simulated[:num_mains] += num_again
     values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:

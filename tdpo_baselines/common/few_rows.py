@@ -10,6 +10,8 @@ J is kept in factors, from which G and the step J^T u are made. R numbers are wo
 not called (a call would cost as much as all the rest), and no message is sent.
 """
 
+from itertools import accumulate
+
 import numpy as np
 from numba import njit
 
@@ -31,30 +33,34 @@ class Jacobian:
         layers, A = mlp.layers(theta, sizes), sizes[-1]
         self._num_rows = len(observations) * A
         padded = -(-self._num_rows // TILE) * TILE
-        self._ends = np.cumsum([width for n, m in zip(sizes, sizes[1:]) for width in (m, n)])
+        self._ends = list(accumulate(width for n, m in zip(sizes, sizes[1:]) for width in (m, n)))
         self._factors = np.zeros((self._ends[-1], padded))
-        parts = np.split(self._factors, self._ends[:-1])
+        parts = [self._factors[begin:end] for begin, end in zip([0, *self._ends], self._ends)]
         self._slopes, self._inputs = slopes, inputs = parts[::2], parts[1::2]
         inputs[0][:, : self._num_rows] = np.repeat(observations, A, axis=0).T
         for (weights, biases), x, y in zip(layers, inputs, inputs[1:]):
-            np.tanh(weights.T @ x + biases[:, None], out=y)
-        slopes[-1][:] = np.tile(np.eye(A), padded)[:, :padded]
+            np.matmul(weights.T, x, out=y)
+            y += biases[:, None]
+            np.tanh(y, out=y)
+        for a in range(A):
+            slopes[-1][a, a::A] = 1.0
         for k in reversed(range(1, len(layers))):
-            np.multiply(layers[k][0] @ slopes[k], 1.0 - inputs[k] ** 2, out=slopes[k - 1])
+            np.matmul(layers[k][0], slopes[k], out=slopes[k - 1])
+            slopes[k - 1] *= 1.0 - inputs[k] ** 2
 
     def gram_matrix(self) -> np.ndarray:
         """J J^T: of every layer the products of slopes times those of inputs. [R, R]"""
         padded = self._factors.shape[1]
         total = np.empty((padded, padded))
-        fill_tiles(self._factors.ravel(), self._ends, total)
+        fill_tiles(self._factors.ravel(), np.array(self._ends), total)
         return total[: self._num_rows, : self._num_rows]
 
     def to_parameters(self, u: np.ndarray) -> np.ndarray:
         """J^T u [P]."""
         parts, num = [], self._num_rows
         for slopes, inputs in zip(self._slopes, self._inputs):
-            scaled = slopes[:, :num] * u
-            parts += [(inputs[:, :num] @ scaled.T).ravel(), scaled.sum(axis=1)]
+            slopes, inputs = slopes[:, :num], inputs[:, :num]
+            parts += [(inputs @ (slopes * u).T).ravel(), slopes @ u]
         return np.concatenate(parts)
 
 
