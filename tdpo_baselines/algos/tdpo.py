@@ -79,6 +79,13 @@ class Config(Settings):
         "law nu of the branch times; all: every step and coordinate (Theorem 4.1)",
         choices=("geometric", "uniform", "all"),
     )
+    early_branch_steps: int | None = option(
+        None,
+        "three quarters of the branch times are spread over the first so many steps, and weigh less, so that g stays "
+        "unbiased: for tasks that are decided early; none: all are by the law",
+        low=1,
+        high=10**9,
+    )
     is_stratified: bool = option(True, "systematic instead of independent branch times and starts")
     directions: str = option(
         None,
@@ -404,7 +411,11 @@ class Learner:
         self._comm = comm
         self._seed = seed
         self._law = TimeLaw(
-            config.branch_times, gamma=config.gamma, horizon=roller.horizon, held_steps=config.held_steps
+            config.branch_times,
+            gamma=config.gamma,
+            horizon=roller.horizon,
+            held_steps=config.held_steps,
+            early_steps=config.early_branch_steps,
         )
         self._payoff_scale = discounts(config.gamma, roller.horizon)[0]
         action_size = roller.layer_sizes[-1]

@@ -17,6 +17,7 @@ import numpy as np
 from .comm import Comm
 from .seeding import stratified
 
+EARLY_SHARE = 0.75
 GOLDEN_RATIO = (np.sqrt(5) - 1) / 2
 
 
@@ -33,13 +34,14 @@ class TimeLaw:
     of the visitation there.
     """
 
-    def __init__(self, kind: str, *, gamma: float, horizon: int, held_steps: int):
+    def __init__(self, kind: str, *, gamma: float, horizon: int, held_steps: int, early_steps: int | None = None):
+        """With `early_steps`, a share of the times is spread over the first so many, the others are by the law."""
         self._kind = kind
+        self._early_steps = early_steps
         self._held_steps = held_steps
         self._visitation = discounts(gamma, horizon - held_steps + 1)  # [legal times]
         self._reached = np.cumsum(self._visitation)
-        full = self._visitation if kind != "uniform" else np.full(len(self._visitation), 1 / len(self._visitation))
-        self._full_nu = with_sum(full)
+        self._full_nu = self._law(len(self._visitation))
 
     def num_times(self, length: int) -> int:
         """Legal branch times of a trajectory of this length."""
@@ -63,15 +65,15 @@ class TimeLaw:
     def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray, int]:
         """nu of a trajectory of this length, its cumulative sum, and its last time: the sum may round to below one."""
         num = self.num_times(length)
-        if num == len(self._visitation):
-            return self._full_nu
+        return self._full_nu if num == len(self._visitation) else self._law(num)
+
+    def _law(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """nu for so many legal times."""
         nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
-        return with_sum(nu)
-
-
-def with_sum(nu: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """A law, its cumulative sum, and the last index at which it is not zero."""
-    return nu, np.cumsum(nu), int(np.flatnonzero(nu)[-1])
+        if self._early_steps is not None and self._early_steps < num:
+            nu = (1 - EARLY_SHARE) * nu
+            nu[: self._early_steps] += EARLY_SHARE / self._early_steps
+        return nu, np.cumsum(nu), int(np.flatnonzero(nu)[-1])
 
 
 class Plan(NamedTuple):

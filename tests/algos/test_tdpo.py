@@ -371,10 +371,13 @@ def test_log_shows_the_schedules_as_they_were_used():
 # Trajectories that end early.
 
 
+@pytest.mark.parametrize("early_steps", [None, 6])
 @pytest.mark.parametrize("law", ["geometric", "uniform"])
-def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law):
-    time_law = devine.TimeLaw(law, gamma=0.95, horizon=50, held_steps=3)
+def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law, early_steps):
+    time_law = devine.TimeLaw(law, gamma=0.95, horizon=50, held_steps=3, early_steps=early_steps)
     quantiles = (np.arange(10000) + 0.5) / 10000
+    if early_steps is not None:
+        assert np.mean(time_law.times_and_weights(quantiles, 50)[0] < early_steps) > 0.75
     for length in (3, 4, 20, 50):
         times, weights = time_law.times_and_weights(quantiles, length)
         assert times.min() == 0 and times.max() == length - 3
