@@ -20,7 +20,7 @@ import numpy as np
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 NUM_ROUNDS = 3
-NUM_WARM_UP = 8  # iterations: the replay must have a minibatch of 256 before updates begin, and are compiled
+NUM_WARM_UP = 8  # iterations: updates begin, and are compiled, once the replay holds a minibatch of 256
 CHEETAH, PENDULUM = ("HalfCheetah-v5", "HalfCheetah-v5"), ("Pendulum-v1", "pendulum-20hz")
 SMALL, LARGE = ([64, 64], 128), ([400, 300], 256)
 CASES = {  # algorithm, (the peers' environment, ours), layers and batch size, measured steps of the peers and of ours

@@ -2,8 +2,8 @@
 
 Differences from the paper
   1. Branches restart from the saved state of their main trajectory; no prefix is simulated twice.
-  2. Branch times and starts are stratified by default; both remain unbiased. Several branches share
-     one main trajectory.
+  2. Branch times and starts are stratified by default, and branch times may favour the first steps; all remain
+     unbiased. Several branches share one main trajectory.
   3. Differences may be two-sided (antithetic), and a perturbation may be held for several steps.
   4. The gradient is that of the payoff, the per-step discounted average eta (1 - gamma) / (1 - gamma^T),
      so that C, delta_max and sigma keep their meaning whatever the horizon.
@@ -82,7 +82,7 @@ class Config(Settings):
     early_branch_steps: int | None = option(
         None,
         "three quarters of the branch times are spread over the first so many steps, and weigh less, so that g stays "
-        "unbiased: for tasks that are decided early; none: all are by the law",
+        "unbiased: for tasks that are decided early; none: all are by the law; ignored if branch_times=all",
         low=1,
         high=10**9,
     )
@@ -220,6 +220,16 @@ def check(config: Config, environment, num_ranks: int) -> None:
 def exploration(config, environment, state, rng, shape) -> None:
     """None: the policy is deterministic, and explores in branches alone."""
     return None
+
+
+def time_law(config: Config, horizon: int) -> TimeLaw:
+    return TimeLaw(
+        config.branch_times,
+        gamma=config.gamma,
+        horizon=horizon,
+        held_steps=config.held_steps,
+        early_steps=config.early_branch_steps,
+    )
 
 
 def scheduled(config: Config, total_timesteps: int, horizon: int) -> Config:
@@ -410,13 +420,7 @@ class Learner:
         self._roller = roller
         self._comm = comm
         self._seed = seed
-        self._law = TimeLaw(
-            config.branch_times,
-            gamma=config.gamma,
-            horizon=roller.horizon,
-            held_steps=config.held_steps,
-            early_steps=config.early_branch_steps,
-        )
+        self._law = time_law(config, roller.horizon)
         self._payoff_scale = discounts(config.gamma, roller.horizon)[0]
         action_size = roller.layer_sizes[-1]
         rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
@@ -469,8 +473,9 @@ class Learner:
             if config.use_observation_normalisation:
                 self._merge_observations(vines)
         num_mains = config.num_trajectories if roller.start_size > 0 else 1
+        num_main_steps = (vines.lengths + vines.num_again)[:num_mains]
         return {
-            "num_timesteps": int(vines.lengths[:num_mains].sum() + vines.num_steps.sum()) + search.num_steps,
+            "num_timesteps": int(num_main_steps.sum() + vines.num_steps.sum()) + search.num_steps,
             "num_episodes": num_mains,
             "return_mean": vines.returns.mean(),
             "discounted_return_mean": vines.discounted_returns.mean(),

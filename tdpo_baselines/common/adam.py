@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba 2015) on a flat vector, with its state in the open for checkpoints."""
+"""Adam (Kingma and Ba 2015), with its state in the open for checkpoints."""
 
 from typing import Any, NamedTuple
 

@@ -30,8 +30,8 @@ def solve(
 ) -> Solution:
     """Solve (A + damping) x = b from x = 0 until |b - (A + damping) x| <= tolerance |b|, or the iterations are used up.
 
-    Arrays may be coefficients of the vectors that they stand for: `metric` is the matrix M of the scalar product
-    u^T M v, in which A is symmetric, and product(M u) is A u.
+    Arrays may be coefficients of the vectors that they stand for: `metric` is u -> M u, M the matrix of the scalar
+    product u^T M v, in which A is symmetric, and product(M u) is A u.
     """
     x, residual, direction = np.zeros_like(b), b.copy(), b.copy()
     direction_image = metric(direction)  # M times direction

@@ -17,8 +17,7 @@ import numpy as np
 from .comm import Comm
 from .seeding import stratified
 
-EARLY_SHARE = 0.75
-GOLDEN_RATIO = (np.sqrt(5) - 1) / 2
+EARLY_SHARE = 0.75  # of the branch times; the others keep the weights of late ones below four times what they were
 
 
 def discounts(gamma: float, num_steps: int) -> np.ndarray:
@@ -70,9 +69,10 @@ class TimeLaw:
     def _law(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
         """nu for so many legal times."""
         nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
-        if self._early_steps is not None and self._early_steps < num:
+        if self._early_steps is not None:
+            early = min(self._early_steps, num)
             nu = (1 - EARLY_SHARE) * nu
-            nu[: self._early_steps] += EARLY_SHARE / self._early_steps
+            nu[:early] += EARLY_SHARE / early
         return nu, np.cumsum(nu), int(np.flatnonzero(nu)[-1])
 
 
@@ -87,10 +87,12 @@ class Plan(NamedTuple):
         return Plan(*(array[trajectories] for array in self))
 
     def balanced_order(self) -> np.ndarray:
-        """The trajectories [N] so ordered that any contiguous share has its part of the late branches, which are the
-        short ones: sorted, and then dealt out by steps of the golden ratio, which are spread evenly."""
+        """The trajectories [N], early and late branches in turn: late ones are short, and contiguous shares of this
+        order have about equal work."""
         by_lateness = np.argsort(self.quantiles.sum(axis=1), kind="stable")
-        return by_lateness[np.argsort(np.arange(len(by_lateness)) * GOLDEN_RATIO % 1)]
+        order, half = np.empty_like(by_lateness), (len(by_lateness) + 1) // 2
+        order[::2], order[1::2] = by_lateness[:half], by_lateness[: half - 1 : -1]
+        return order
 
 
 def num_branches(config, horizon: int, action_size: int) -> int:
@@ -139,7 +141,8 @@ class Vines(NamedTuple):
     lengths: np.ndarray  # [N] steps of the main trajectory
     observation_sums: np.ndarray  # [N, O] over the main trajectory; zero if nothing needs them
     observation_squares: np.ndarray  # [N, O]
-    num_steps: np.ndarray  # [N] simulated besides it: branches, and what was rolled out twice
+    num_steps: np.ndarray  # [N] of its branches
+    num_again: np.ndarray  # [N] steps of the main trajectory's second rollout
 
 
 def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> Vines:
@@ -163,8 +166,7 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     )
     shape = (len(signs), N, K)
     branch_returns, actions = branches.returns.reshape(shape), branches.actions.reshape(*shape, D, A)
-    num_simulated = (branches.lengths + branches.replayed_steps).reshape(shape).sum(axis=0).sum(axis=1)
-    num_simulated[:num_mains] += num_again
+    num_branch_steps = (branches.lengths + branches.replayed_steps).reshape(shape)
     values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:
         advantages = (branch_returns[0] - branch_returns[1]) / 2
@@ -190,7 +192,8 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         lengths=lengths,
         observation_sums=observation_sums[n],
         observation_squares=observation_squares[n],
-        num_steps=num_simulated,
+        num_steps=num_branch_steps.sum(axis=0).sum(axis=1),
+        num_again=num_again[n],
     )
 
 

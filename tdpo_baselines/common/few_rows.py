@@ -13,13 +13,12 @@ not called (a call would cost as much as all the rest), and no message is sent.
 from itertools import accumulate
 
 import numpy as np
-from numba import njit
 
 from . import mlp
-from .mlp import fma, load, load_repeated, store
+from .compiled import compile_template
+from .mlp import TILE, store
 
 MAX_FEW_ROWS = 256  # G costs R^2 times the units of the network, products of vectors R times its parameters
-TILE = 8  # rows and columns of G that are worked on together: their sums fit into the registers
 
 
 class Jacobian:
@@ -64,10 +63,13 @@ class Jacobian:
         return np.concatenate(parts)
 
 
-@njit(cache=True, error_model="numpy")
-def fill_tiles(factors, ends, total):
+# Templates: names in capitals and functions that are called are bound when they are compiled.
+# ruff: noqa: F821
+
+
+def _fill_tiles(factors, ends, total):
     """Fill `total` [R, R], which is symmetric, from the layers' slopes and inputs: [., R] each, all in a row, of which
-    `ends` tells where they end."""
+    `ends` tells where they end. R must be a multiple of TILE."""
     num_rows = total.shape[0]
     flat = total.reshape(-1)
     for i in range(0, num_rows, TILE):
@@ -81,18 +83,12 @@ def fill_tiles(factors, ends, total):
                     total[column, row] = total[row, column]
 
 
-@njit(error_model="numpy")
-def layer_tile(factors, num_rows, i, j, first, middle, last):
+def _layer_tile(factors, num_rows, i, j, first, middle, last):
     """Of rows i, i + 1, ... and columns j, j + 1, ...: products of slopes, times products of inputs and 1."""
-    slopes = products(factors, num_rows, i, j, first, middle, 0.0)
-    return slopes * products(factors, num_rows, i, j, middle, last, 1.0)
+    slopes = tile_of_products(factors, num_rows, i, j, first, middle, 0.0)
+    return slopes * tile_of_products(factors, num_rows, i, j, middle, last, 1.0)
 
 
-@njit(error_model="numpy")
-def products(factors, num_rows, i, j, first, last, initial):
-    """Sums over units of the values in row i, i + 1, ... times those in row j, j + 1, ..."""
-    at = first * num_rows
-    total = fma(load_repeated(factors, at + i, 1, TILE, TILE), load(factors, at + j, 0, TILE, TILE), initial)
-    for at in range((first + 1) * num_rows, last * num_rows, num_rows):
-        total = fma(load_repeated(factors, at + i, 1, TILE, TILE), load(factors, at + j, 0, TILE, TILE), total)
-    return total
+fill_tiles = compile_template(
+    _fill_tiles, layer_tile=compile_template(_layer_tile, tile_of_products=mlp.tile_of_products), TILE=mlp.TILE
+)

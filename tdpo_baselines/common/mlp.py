@@ -26,6 +26,7 @@ from .compiled import compile_template
 LANES = 4
 FEW_LANES = 2  # as many or fewer observations take about half the time
 CHUNK = 16  # units that tanh works on together
+TILE = 8  # rows and columns of a matrix that are worked on together: their sums fit into the registers
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
@@ -369,6 +370,16 @@ def aligned_copy(theta):
     first = -(memory.ctypes.data // 8) % 8
     memory[first : first + theta.size] = theta
     return memory[first : first + theta.size]
+
+
+@njit(error_model="numpy")
+def tile_of_products(factors, num, i, j, first, last, initial):
+    """Sums over rows first, ..., last - 1 of factors [., num] of elements i, i + 1, ... times elements j, j + 1, ..."""
+    at = first * num
+    total = fma(load_repeated(factors, at + i, 1, TILE, TILE), load(factors, at + j, 0, TILE, TILE), initial)
+    for at in range((first + 1) * num, last * num, num):
+        total = fma(load_repeated(factors, at + i, 1, TILE, TILE), load(factors, at + j, 0, TILE, TILE), total)
+    return total
 
 
 # Templates: names in capitals and functions that are called are bound when they are compiled.

@@ -185,13 +185,13 @@ class Formulas:
         return -tf.reduce_mean(self.values(critics, observations, self.act(actor, observations))[0])
 
     def critic_gradient(self, networks: Networks, rows, noise):
-        return gradient(lambda critics: self.critic_loss(critics, networks, rows, noise), networks.critics)
+        return gradient_of(lambda critics: self.critic_loss(critics, networks, rows, noise), networks.critics)
 
     def actor_gradient(self, networks: Networks, rows):
-        return gradient(lambda actor: self.actor_loss(actor, networks.critics, rows), networks.actor)
+        return gradient_of(lambda actor: self.actor_loss(actor, networks.critics, rows), networks.actor)
 
 
-def gradient(function, parameters):
+def gradient_of(function, parameters):
     """Flat or in layers, as the parameters are. In layers is faster: of a flat vector it is a sum of padded ones."""
     with load_tensorflow().GradientTape() as tape:
         tape.watch(parameters)

@@ -7,7 +7,7 @@ import pytest
 from tdpo_baselines.algos import ddpg, td3
 from tdpo_baselines.common import mlp
 from tdpo_baselines.common.comm import Comm
-from tdpo_baselines.common.off_policy import Networks, followed
+from tdpo_baselines.common.off_policy import Networks, compile_gradients, followed
 from tdpo_baselines.common.replay import Columns, Replay
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow
@@ -80,11 +80,12 @@ def test_gradients_equal_finite_differences():
     formulas = learner._formulas
     networks, rows, noise = random_problem(learner)
     tensors = Networks(*map(tf.constant, networks)), tf.constant(rows), tf.constant(noise)
+    critic_gradient, actor_gradient = compile_gradients(formulas)
     losses = {
-        "critics": (lambda at: formulas.critic_loss(at, *tensors), formulas.critic_gradient(*tensors)),
+        "critics": (lambda at: formulas.critic_loss(at, *tensors), critic_gradient(*tensors)),
         "actor": (
             lambda at: formulas.actor_loss(at, tensors[0].critics, tensors[1]),
-            formulas.actor_gradient(*tensors[:2]),
+            actor_gradient(*tensors[:2]),
         ),
     }
     rng, h = np.random.default_rng(1), 1e-6

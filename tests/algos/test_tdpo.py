@@ -26,9 +26,7 @@ class Problem:
         self.theta = mlp.initial_parameters(self.roller.layer_sizes, np.random.default_rng(1), output_gain)
         rows = devine.num_branches(self.config, kernel.horizon, kernel.action_size) * self.config.held_steps
         self.std = np.full(kernel.action_size, self.config.exploration_std)
-        self.law = devine.TimeLaw(
-            self.config.branch_times, gamma=self.config.gamma, horizon=kernel.horizon, held_steps=self.config.held_steps
-        )
+        self.law = tdpo.time_law(self.config, kernel.horizon)
         self._blocks = Blocks(self.config.num_trajectories, rows, self.roller.layer_sizes, Comm())
 
     def plan(self, iteration=0):
@@ -96,14 +94,14 @@ def test_one_sided_error_shrinks_with_sigma():
 
 
 @pytest.mark.parametrize("is_stratified", [True, False])
-@pytest.mark.parametrize("branch_times", ["geometric", "uniform"])
+@pytest.mark.parametrize("branch_times, early", [("geometric", None), ("uniform", None), ("uniform", 7)])
 @pytest.mark.parametrize("directions", ["coordinate", "gaussian"])
-def test_sampled_branches_are_unbiased(branch_times, is_stratified, directions):
+def test_sampled_branches_are_unbiased(branch_times, early, is_stratified, directions):
     options = {"num_trajectories": 6, "exploration_std": 1e-3, "directions": directions, "is_stratified": is_stratified}
     starts = np.random.default_rng(5).random((6, 2))
     every = toy(**{**options, "branch_times": "all", "directions": "coordinate"})
     exact = every.gradient(every.plan()._replace(starts=starts))
-    problem = toy(branch_times=branch_times, num_branches=3, **options)
+    problem = toy(branch_times=branch_times, early_branch_steps=early, num_branches=3, **options)
     samples = np.array([problem.gradient(problem.plan(i)._replace(starts=starts)) for i in range(300)])
     standard_error = samples.std(axis=0) / np.sqrt(len(samples)) + 1e-12
     assert np.abs((samples.mean(axis=0) - exact) / standard_error).max() < 4.5  # of 22 parameters
@@ -220,7 +218,7 @@ def test_perturbation_undone_by_the_limits_contributes_nothing():
     vines = devine.Vines(
         observations=np.zeros((1, 1, 1, 2)), deltas=np.zeros((1, 1, 1, 1)), advantages=np.ones((1, 1)),
         even_advantages=np.ones((1, 1)), weights=np.ones((1, 1)), returns=np.zeros(1), discounted_returns=np.zeros(1),
-        lengths=np.ones(1), num_steps=np.ones(1), observation_sums=np.zeros((1, 2)),
+        lengths=np.ones(1), num_steps=np.ones(1), num_again=np.zeros(1), observation_sums=np.zeros((1, 2)),
         observation_squares=np.zeros((1, 2)),
     )  # fmt: skip
     assert not devine.action_gradients(vines, np.ones(1)).any()
@@ -388,6 +386,19 @@ def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law
     assert time_law.alive(np.array([50, 50])) == 1.0
 
 
+@pytest.mark.parametrize("kernel", [linear_quadratic.ending_kernel(), linear_quadratic.fixed_ending_kernel()])
+@pytest.mark.parametrize("num_shares", [1, 2, 3])
+def test_vines_of_shares_are_those_of_the_whole_plan(kernel, num_shares):
+    problem = Problem(kernel, (4,), output_gain=1.0, gamma=0.95, num_trajectories=7, num_branches=3)
+    plan = problem.plan()
+    order = plan.balanced_order()
+    shares = [problem.vines(plan.share(part)) for part in np.array_split(order, num_shares)]
+    found = devine.gather_vines(devine.Vines(*map(np.concatenate, zip(*shares))), order, Comm())
+    assert found.num_again.any()
+    for name, expected in problem.vines(plan)._asdict().items():
+        assert np.array_equal(getattr(found, name), expected, equal_nan=True), name
+
+
 @pytest.mark.parametrize("is_two_sided", [True, False])
 def test_exhaustive_devine_is_the_gradient_where_trajectories_end_early(is_two_sided):
     """Ends when it leaves a box; no perturbation is large enough to change when."""
@@ -409,8 +420,8 @@ def test_trajectory_rolled_out_again_for_its_branch_times_is_counted_again():
     vines = problem.vines(plan)
     for n in range(4):
         times, _ = problem.law.times_and_weights(plan.quantiles[n], int(vines.lengths[n]))
-        again = vines.lengths[n] if vines.lengths[n] < 30 else 0
-        assert vines.num_steps[n] == again + 2 * (vines.lengths[n] - times).sum()
+        assert vines.num_again[n] == (vines.lengths[n] if vines.lengths[n] < 30 else 0)
+        assert vines.num_steps[n] == 2 * (vines.lengths[n] - times).sum()
 
 
 # Normalised observations.

@@ -69,6 +69,11 @@ def ending_kernel() -> Kernel:
     return replace(kernel(), step=step_in_box)
 
 
+def fixed_ending_kernel() -> Kernel:
+    """The same from a single start."""
+    return replace(fixed_start_kernel(), step=step_in_box)
+
+
 LOW, HIGH = np.array([-1.0, -0.5]), np.array([3.0, 0.5])
 
 
