@@ -22,7 +22,7 @@ FOOT_X_CM, RATE_LIMIT, HIP_HEIGHT = 5, 0.5, 0.1  # what counts as standing: cm, 
 LAST_STEPS = PHYSICS_RATE_HZ // 10  # over which it must
 
 EXPERIMENTS = {
-    "advanced": Experiment("Advanced variant", "leg-stochastic", range(8, 10), 4e8),
+    "advanced": Experiment("Advanced variant", "leg-stochastic", range(8, 10), 3.5e8),
     "basic": Experiment("Basic variant", "leg-stochastic", range(1), 2e8, ("--preset", "basic")),
 }
 
