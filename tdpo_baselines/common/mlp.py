@@ -26,7 +26,7 @@ from .compiled import compile_template
 LANES = 4
 FEW_LANES = 2  # as many or fewer observations take about half the time
 CHUNK = 16  # units that tanh works on together
-TILE = 8  # rows and columns of a matrix that are worked on together: their sums fit into the registers
+TILE = 8  # rows and columns of a matrix that are worked on together; with AVX-512 their sums take 8 of 32 registers
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
