@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common import cg
-from ..common.blocks import Blocks
-from ..common.checks import require_finite
+from ..common.checks import require_finite, require_memory
 from ..common.comm import Comm
 from ..common.descent import Descent
 from ..common.mlp import num_parameters
@@ -36,6 +35,7 @@ from ..common.on_policy import (
     surrogate_and_kl,
 )
 from ..common.seeding import generator
+from ..common.tangent import Tangent
 from ..config import option
 
 
@@ -57,6 +57,9 @@ class Config(OnPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_on_policy(config, environment, num_ranks, value_minibatch_size=config.value_minibatch_size)
+    num_rows = -(-config.num_trajectories // num_ranks) * config.steps_per_trajectory  # of a rank
+    num_bytes = 4 * num_rows * (environment.action_size + 3) * sum(config.hidden_sizes)  # of common/tangent.py
+    require_memory("steps_per_trajectory and hidden_sizes", num_bytes)
 
 
 exploration = gaussian_exploration
@@ -86,8 +89,6 @@ class Learner(OnPolicyLearner):
         self.config = config
         self._comm, self._seed = comm, seed
         agent = ActorCritic(config, roller, comm, seed)
-        N, L = config.num_trajectories, config.steps_per_trajectory
-        self._blocks = Blocks(N, L, agent.sizes, comm, "float32")  # as all peers; half of the time
         self._value_descent = Descent(
             lambda theta, rows, decay: value_loss(theta, rows, agent.value_sizes),
             config.value_minibatch_size,
@@ -138,22 +139,19 @@ class Learner(OnPolicyLearner):
     def _surrogate_derivatives(self, batch: Batch, policy: Policy):
         """g [P + A], and v -> F v, from the steps of all ranks."""
         N, L, A = self.config.num_trajectories, self.config.steps_per_trajectory, len(policy.log_std)
-        blocks, comm, std = self._blocks, self._comm, np.exp(policy.log_std)
-        z = batch.offsets / std
-        cotangents = batch.advantages[..., None] * z / std / (N * L)  # [n, L, A]
-        log_std_part = np.sum(batch.advantages[..., None] * (z**2 - 1), axis=1) / (N * L)  # [n, A]
-        packed = np.concatenate([batch.observations, cotangents], axis=2)
-        rows, cotangents = np.split(comm.gather(packed, N), [self._agent.sizes[0]], axis=2)
-        derivatives, cut = blocks.derivatives, lambda array: blocks.cut(array[:, :, None])
-        share, theta, observations = derivatives.tensors(blocks.share, policy.theta, cut(rows))
-        g = blocks.total(derivatives.gradient(share, theta, observations, cut(cotangents)))
-        (weights,) = derivatives.tensors(cut(np.broadcast_to(1 / std**2 / (N * L), (N, L, A))))
+        comm, std = self._comm, np.exp(policy.log_std)
+        tangent = Tangent(policy.theta, batch.observations, self._agent.sizes)
+        z, advantages = batch.offsets / std, batch.advantages[..., None]
+        of_mean = tangent.pulled_back(advantages * z / std / (N * L))  # [n, P]
+        of_std = np.sum(advantages * (z**2 - 1), axis=1) / (N * L)  # [n, A]
+        g = comm.sum(np.concatenate([of_mean, of_std], axis=1), N)
+        weights = 1 / std**2 / (N * L)
 
         def product(v: np.ndarray) -> np.ndarray:
-            of_mean = blocks.total(derivatives.wasserstein_product(share, theta, v[:-A], observations, weights))
+            of_mean = comm.sum(tangent.pulled_back(weights * tangent.image(v[:-A])), N)
             return np.append(of_mean, 2 * v[-A:])
 
-        return np.append(g, comm.sum(log_std_part, N)), product
+        return g, product
 
     def _fit_values(self, batch: Batch, iteration: int) -> float:
         """By minibatches of all ranks' steps; the r.m.s. error on the way, in units of the returns."""

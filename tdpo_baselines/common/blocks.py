@@ -28,15 +28,7 @@ class NoDerivatives:
 class Blocks:
     """Rows of all trajectories, cut into blocks of whole trajectories that the ranks share."""
 
-    def __init__(
-        self,
-        num_trajectories: int,
-        rows_per_trajectory: int,
-        layer_sizes: tuple[int, ...],
-        comm: Comm,
-        dtype: str = "float64",
-    ):
-        """`dtype` is that of the derivatives of a row; sums of blocks are always added up in double precision."""
+    def __init__(self, num_trajectories: int, rows_per_trajectory: int, layer_sizes: tuple[int, ...], comm: Comm):
         per_block = min(num_trajectories, max(1, ROWS_PER_BLOCK // rows_per_trajectory))  # trajectories
         self.num_blocks = -(-num_trajectories // per_block)
         self.num_rows = num_trajectories * rows_per_trajectory
@@ -49,7 +41,7 @@ class Blocks:
         if has_blocks:
             from .policy import PolicyDerivatives
 
-            self.derivatives: Any = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block, dtype)
+            self.derivatives: Any = PolicyDerivatives(layer_sizes, self.num_blocks, self._rows_per_block)
         else:
             self.derivatives = NoDerivatives(np.zeros((self.num_blocks, mlp.num_parameters(layer_sizes))))
 
@@ -62,4 +54,4 @@ class Blocks:
 
     def total(self, block_sums: np.ndarray) -> np.ndarray:
         """Sum [P] of the blocks' sums [B, P] of all ranks, in the order of the blocks."""
-        return self._comm.sum(block_sums[self._mine].astype(np.float64, copy=False), self.num_blocks)
+        return self._comm.sum(block_sums[self._mine], self.num_blocks)

@@ -9,7 +9,6 @@ function of that block alone, computed by the same machine code whatever a rank'
     weights        [B, R, A]   of each row's outputs in an expectation
 """
 
-import numpy as np
 import tensorflow as tf
 
 from . import mlp
@@ -66,12 +65,11 @@ class PolicyDerivatives:
     """Compiled derivatives of an MLP policy. Each function takes and returns arrays: sums [B, P], one
     per block of the share (first, last) and zero elsewhere."""
 
-    def __init__(self, sizes: tuple[int, ...], num_blocks: int, rows_per_block: int, dtype: str = "float64"):
-        self._dtype = dtype
+    def __init__(self, sizes: tuple[int, ...], num_blocks: int, rows_per_block: int):
         num_parameters = mlp.num_parameters(sizes)
-        theta = tf.TensorSpec([num_parameters], dtype)
-        observations = tf.TensorSpec([num_blocks, rows_per_block, sizes[0]], dtype)
-        cotangents = tf.TensorSpec([num_blocks, rows_per_block, sizes[-1]], dtype)
+        theta = tf.TensorSpec([num_parameters], tf.float64)
+        observations = tf.TensorSpec([num_blocks, rows_per_block, sizes[0]], tf.float64)
+        cotangents = tf.TensorSpec([num_blocks, rows_per_block, sizes[-1]], tf.float64)
         weights = cotangents
         share = tf.TensorSpec([2], tf.int32)
 
@@ -80,7 +78,7 @@ class PolicyDerivatives:
                 def body(i, sums):
                     return i + 1, tf.tensor_scatter_nd_update(sums, [[i]], block_sum(i, *arguments)[None])
 
-                zeros = tf.zeros([num_blocks, num_parameters], dtype)
+                zeros = tf.zeros([num_blocks, num_parameters], tf.float64)
                 return tf.while_loop(lambda i, _: i < first_last[1], body, (first_last[0], zeros))[1]
 
             compiled = tf.function(sums, input_signature=[share, *signature], jit_compile=True, autograph=False)
@@ -103,10 +101,7 @@ class PolicyDerivatives:
         self.sensitivity_product = blockwise(sensitivity, theta, theta, observations, weights)
         """The same for the Jacobian of the action with respect to the observation."""
 
-    def tensors(self, *arrays) -> list[tf.Tensor]:
+    @staticmethod
+    def tensors(*arrays) -> list[tf.Tensor]:
         """Arrays as tensors, for calls that share them."""
-        return [self._tensor(array) for array in arrays]
-
-    def _tensor(self, array) -> tf.Tensor:
-        is_other = isinstance(array, np.ndarray) and array.dtype == np.float64 and self._dtype != "float64"
-        return tf.constant(array.astype(self._dtype) if is_other else array)
+        return [tf.constant(array) for array in arrays]

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from tdpo_baselines.common import mlp, policy
 from tdpo_baselines.common.few_rows import Jacobian
+from tdpo_baselines.common.tangent import Tangent
 
 SIZES = (3, 8, 6, 2)
 NUM_BLOCKS, ROWS = 3, 5
@@ -80,6 +81,22 @@ def test_factors_are_those_of_the_dense_jacobian(problem):
     np.testing.assert_allclose(factored.gram_matrix(), dense @ dense.T, rtol=1e-11, atol=1e-12)
     u = np.random.default_rng(1).standard_normal(len(dense))
     np.testing.assert_allclose(factored.to_parameters(u), u @ dense, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, (3, 7, 1), (3, 2)])
+def test_tangent_is_the_dense_jacobian(sizes):
+    rng = np.random.default_rng(0)
+    theta, vector = rng.standard_normal((2, mlp.num_parameters(sizes)))
+    observations = rng.standard_normal((2, 20, sizes[0]))
+    dense = jacobian(lambda theta: policy.actions(theta, observations.reshape(-1, sizes[0]), sizes), theta)
+    dense = dense.reshape(2, 20, sizes[-1], -1)  # [n, L, A, P]
+    tangent, cotangents = Tangent(theta, observations, sizes), rng.standard_normal(dense.shape[:3])
+    np.testing.assert_allclose(tangent.image(vector), dense @ vector, rtol=1e-5, atol=1e-5)
+    expected = np.einsum("nla,nlap->np", cotangents, dense)
+    np.testing.assert_allclose(tangent.pulled_back(cotangents), expected, rtol=1e-5, atol=1e-5)
+    for n in range(2):
+        alone = Tangent(theta, observations[n : n + 1], sizes).pulled_back(cotangents[n : n + 1])
+        assert np.array_equal(alone[0], tangent.pulled_back(cotangents)[n])
 
 
 def test_blocks_sum_to_the_same_bits_in_any_share(problem, derivatives):
