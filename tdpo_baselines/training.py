@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from .stop_request import StopRequest
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same parameters
+SECONDS_BETWEEN_REPORTS = 0.2  # after an iteration: every one, if iterations take longer
 
 
 @dataclass
@@ -71,11 +73,13 @@ class Training:
         self._budget = budget
         self._console = console
         self._stop = stop
-        self._stage_ends = np.cumsum([stage["timesteps"] for stage in config.stages])
+        self._stage_ends = list(accumulate(stage["timesteps"] for stage in config.stages))
         self._progress = Progress()
         self._learner = self._learners[self._stage()]()
         self._csv: ProgressCSV | None = None
         self._events = None
+        self._rows: list[dict] = []  # not in the log yet
+        self._next_report = 0  # iteration
         self._has_warned = False
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
 
@@ -102,7 +106,7 @@ class Training:
 
     def _stage(self) -> int:
         """Index of the present stage."""
-        return int(np.sum(self._progress.total_timesteps >= self._stage_ends))
+        return sum(self._progress.total_timesteps >= end for end in self._stage_ends)
 
     def _load(self, names: list[str]) -> dict | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
@@ -135,9 +139,8 @@ class Training:
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
         self._last_saved = self._began
         while not self.is_finished():
-            stats = self._iterate()
-            stop_reason, is_due = comm.on_root(partial(self._log, stats))
-            is_saving = is_due or stop_reason or self.is_finished()
+            self._rows.append(self._row(self._iterate()))
+            stop_reason, is_saving = self._report() if self._is_report_due() else ("", False)
             if is_saving or progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
                 comm.check_equal("parameters", self._learner.theta)
             if is_saving:
@@ -164,6 +167,7 @@ class Training:
             fate = "checkpoints before it, if there are any, are in"
             if before is not None:
                 self._learner.load_state(before)
+                self._report()
                 self._save()
                 fate = "the state before it is saved in"
             raise NotFinite(
@@ -190,32 +194,55 @@ class Training:
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
         self._console.say(f"stage {self._stage() + 1} begins after iteration {self._progress.iteration}")
 
-    def _log(self, stats: dict) -> tuple[str, bool]:
-        """Write the row, show it now and then; the reason to stop, if there is one, and whether to save."""
+    def _row(self, stats: dict) -> dict:
+        """Of progress.csv."""
         progress, before = self._progress, self._before
-        elapsed = progress.wall_time - before.wall_time
         counters = {name: getattr(progress, name) for name in ("iteration", "total_timesteps", "episodes")}
         main = {name: stats.pop(name) for name in ("return_mean", "discounted_return_mean", "payoff")}
-        times = {
-            "wall_time": progress.wall_time,
-            "steps_per_second": (progress.total_timesteps - before.total_timesteps) / elapsed,
-        }
-        row = {**counters, **main, **times, **stats}
+        speed = (progress.total_timesteps - before.total_timesteps) / (progress.wall_time - before.wall_time)
+        times = {"wall_time": progress.wall_time, "steps_per_second": speed}
+        return {**counters, **main, **times, **stats}
+
+    def _is_report_due(self) -> bool:
+        """The same on all ranks."""
+        iteration = self._progress.iteration
+        is_checkpoint_due = iteration % self._budget.checkpoint_every == 0
+        return iteration >= self._next_report or is_checkpoint_due or self.is_finished()
+
+    def _report(self) -> tuple[str, bool]:
+        """Let rank 0 log what is not in the log yet; the reason to stop, if there is one, and whether to save."""
+        stop_reason, is_due, self._next_report = self._comm.on_root(self._log)
+        self._rows = []
+        return stop_reason, bool(is_due or stop_reason or self.is_finished())
+
+    def _log(self) -> tuple[str, bool, int]:
+        """Write the rows, show the last now and then; the reason to stop, whether to save, and when to report again."""
+        progress, before, budget = self._progress, self._before, self._budget
         assert self._csv is not None
-        self._csv.write(row)
-        if self._events is not None:
-            write_events(self._events, row)
-        is_stuck = stats.get("gradient_norm") == 0 and not stats.get("has_dropped") and progress.iteration > 1
+        self._csv.write(self._rows)
+        for row in self._rows:
+            if self._events is not None:
+                write_events(self._events, row)
+            self._warn_if_stuck(row)
+        now = time.monotonic()
+        elapsed, num_iterations = now - self._began, progress.iteration - before.iteration
+        done, done_before = budget.fraction_done(progress), budget.fraction_done(before)
+        if self._rows:
+            seconds_left = elapsed * (1 - done) / (done - done_before)
+            self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
+        limit = budget.max_walltime
+        stop_reason = self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
+        is_due = (
+            now - self._last_saved >= budget.checkpoint_seconds or progress.iteration % budget.checkpoint_every == 0
+        )
+        iterations_until_report = max(1, int(SECONDS_BETWEEN_REPORTS * num_iterations / elapsed))
+        return stop_reason, is_due, progress.iteration + iterations_until_report
+
+    def _warn_if_stuck(self, row: dict) -> None:
+        is_stuck = row.get("gradient_norm") == 0 and not row.get("has_dropped") and row["iteration"] > 1
         if is_stuck and not self._has_warned:
             self._has_warned = True
             self._console.say("warning: the gradient is exactly zero; are all actions at their limits?")
-        done, done_before = self._budget.fraction_done(progress), self._budget.fraction_done(before)
-        seconds_left = elapsed * (1 - done) / (done - done_before)
-        self._console.show(row, fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
-        limit = self._budget.max_walltime
-        stop_reason = self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
-        is_due = time.monotonic() - self._last_saved >= self._budget.checkpoint_seconds
-        return stop_reason, is_due or progress.iteration % self._budget.checkpoint_every == 0
 
     def _save(self) -> None:
         """Checkpoint of the complete state by rank 0, and of the best parameters if they are new."""

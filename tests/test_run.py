@@ -170,7 +170,7 @@ def test_full_disk_while_logging_is_named_and_nothing_is_lost(program, tmp_path,
     log = ProgressCSV(folder / "progress.csv", last_iteration=int(LENGTH))
     log._file = open("/dev/full", "w")
     with pytest.raises(OSError, match="progress.csv: No space left on device; make room and continue with --resume"):
-        log.write(dict.fromkeys(log._columns, 1))
+        log.write([dict.fromkeys(log._columns, 1)])
     assert deterministic_part(folder) == deterministic_part(reference)
 
 

@@ -26,12 +26,13 @@ Glossary (N trajectories, K branches each, O observation, A action, P parameters
   std         sigma, standard deviation of the perturbations     [A]
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common import cg, mlp
+from ..common import cg, few_rows, mlp
 from ..common.adam import Adam
 from ..common.blocks import ROWS_PER_BLOCK, Blocks
 from ..common.checks import NotFinite, require_finite, require_memory, require_trajectories
@@ -48,7 +49,6 @@ from ..common.devine import (
     num_branches,
     roll_vines,
 )
-from ..common.few_rows import MAX_FEW_ROWS, Jacobian
 from ..common.running_stats import RunningStats, folded, unfolded
 from ..common.seeding import generator
 from ..config import Settings, option
@@ -255,8 +255,11 @@ def step_of_blocks(
     config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, blocks: Blocks
 ) -> "Step":
     """The step, its gradient and products summed over the rows of all ranks. `alive` as in `row_weights`."""
-    g = policy_gradient(vines, theta, std, blocks)
-    return best_step(config, g, surrogate_hessian(vines, theta, alive, blocks, config.c1_over_c2))
+    g, product = (
+        policy_gradient(vines, theta, std, blocks),
+        surrogate_hessian(vines, theta, alive, blocks, config.c1_over_c2),
+    )
+    return best_step(config, cg.solve(product, g, **solver_options(config)))
 
 
 def step_of_few_rows(
@@ -264,11 +267,17 @@ def step_of_few_rows(
 ) -> "Step":
     """The same step without the sensitivity's part, where there are few rows."""
     observations = vines.observations.reshape(-1, vines.observations.shape[-1])
-    jacobian = Jacobian(theta, observations, layer_sizes)
-    weights, gram = row_weights(vines, alive).ravel(), jacobian.gram_matrix()
-    c = action_gradients(vines, std).ravel()
-    step = best_step(config, c, lambda image: weights * image, metric=lambda u: gram @ u)
-    return step._replace(delta_theta=jacobian.to_parameters(step.delta_theta))
+    weights, c = row_weights(vines, alive).ravel(), action_gradients(vines, std).ravel()
+    solution = few_rows.solve(theta, observations, layer_sizes, weights, c, **solver_options(config))
+    return best_step(config, solution)
+
+
+def solver_options(config: Config) -> dict[str, Any]:
+    return {
+        "max_iterations": config.cg_iterations,
+        "tolerance": config.cg_tolerance,
+        "damping": config.cg_damping,
+    }
 
 
 def row_weights(vines: Vines, alive: float) -> np.ndarray:
@@ -309,37 +318,23 @@ class Step(NamedTuple):
     predicted_gain: float = 0.0  # g'd - C/2 d'Hd
 
 
-def best_step(config: Config, g: np.ndarray, product, metric=cg.itself) -> Step:
-    """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2.
-
-    Vectors may be given by their coefficients, with a metric as in cg.solve; so is the step then.
-    """
-    damping, g_image = config.cg_damping, metric(g)
-    squared_norm = g @ g_image
-    require_finite("squared norm of the gradient", np.asarray(squared_norm))
-    x, residual, num_iterations = cg.solve(
-        product,
-        g,
-        max_iterations=config.cg_iterations,
-        tolerance=config.cg_tolerance,
-        damping=damping,
-        metric=metric,
-    )
-    residual_image = metric(residual)
-    xHx = max(x @ (g_image - residual_image - damping * metric(x)), 0.0)
-    norm = float(np.sqrt(max(squared_norm, 0.0)))
-    unbound = 1 / config.c2 if config.c2 > 0 else np.inf
-    to_boundary = config.delta_max / np.sqrt(xHx / 2) if xHx > 0 else np.inf
+def best_step(config: Config, solution: cg.Solution) -> Step:
+    """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2."""
+    if not math.isfinite(solution.b_squared):
+        raise NotFinite(f"squared norm of the gradient is {solution.b_squared}")
+    xHx, norm = solution.curvature, math.sqrt(max(solution.b_squared, 0.0))
+    unbound = 1 / config.c2 if config.c2 > 0 else math.inf
+    to_boundary = config.delta_max / math.sqrt(xHx / 2) if xHx > 0 else math.inf
     step_size = min(unbound, to_boundary)
-    step_size = step_size if np.isfinite(step_size) else 0.0
+    step_size = step_size if math.isfinite(step_size) else 0.0
     return Step(
-        delta_theta=step_size * x,
+        delta_theta=step_size * solution.x,
         gradient_norm=norm,
-        cg_residual=float(np.sqrt(max(residual @ residual_image, 0.0))) / norm if norm > 0 else 0.0,
-        cg_iterations=num_iterations,
-        step_w=step_size * np.sqrt(xHx / 2),
+        cg_residual=math.sqrt(solution.residual_squared) / norm if norm > 0 else 0.0,
+        cg_iterations=solution.num_iterations,
+        step_w=step_size * math.sqrt(xHx / 2),
         is_bound=to_boundary < unbound,
-        predicted_gain=step_size * (g_image @ x) - config.c2 / 2 * step_size**2 * xHx,
+        predicted_gain=step_size * solution.b_x - config.c2 / 2 * step_size**2 * xHx,
     )
 
 
@@ -425,7 +420,9 @@ class Learner:
         action_size = roller.layer_sizes[-1]
         rows_per_trajectory = num_branches(config, roller.horizon, action_size) * config.held_steps
         num_rows = config.num_trajectories * rows_per_trajectory
-        has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= MAX_FEW_ROWS
+        has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= few_rows.MAX_FEW_ROWS
+        if has_few_rows:
+            comm.first_on_each_host(few_rows.prepare)
         self._blocks = (
             None if has_few_rows else Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
         )
@@ -456,7 +453,8 @@ class Learner:
         is_advanced = config.variant == "advanced"
         std = np.exp(self._explorer.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
         plan, vines = self._collect(config, std, iteration)
-        payoff = vines.discounted_returns.mean() * self._payoff_scale
+        discounted_return = vines.discounted_returns.mean()
+        payoff = discounted_return * self._payoff_scale
         self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
         config = config.changed(delta_max=config.delta_max * self._safeguard.trust)
         step, search = Step(), LineSearch(1.0, 0)
@@ -478,7 +476,7 @@ class Learner:
             "num_timesteps": int(num_main_steps.sum() + vines.num_steps.sum()) + search.num_steps,
             "num_episodes": num_mains,
             "return_mean": vines.returns.mean(),
-            "discounted_return_mean": vines.discounted_returns.mean(),
+            "discounted_return_mean": discounted_return,
             "payoff": payoff,
             "gradient_norm": step.gradient_norm,
             "cg_residual": step.cg_residual,
@@ -513,9 +511,7 @@ class Learner:
             vines = vines._replace(observations=(vines.observations - stats.mean) / stats.std)
         alive = self._law.alive(vines.lengths)
         if self._blocks is None:
-            step = self._comm.on_root(
-                lambda: step_of_few_rows(config, vines, theta, std, alive, sizes), expected=(NotFinite,)
-            )
+            step = self._comm.alike(lambda: step_of_few_rows(config, vines, theta, std, alive, sizes))
         else:
             step = step_of_blocks(config, vines, theta, std, alive, self._blocks)
         require_finite("parameter", theta + step.delta_theta)

@@ -114,15 +114,16 @@ class Learner(OnPolicyLearner):
         old = self._agent.policy
         g, product = self._surrogate_derivatives(batch, old)
         require_finite("gradient", g)
-        x, residual, num_iterations = cg.solve(
+        solution = cg.solve(
             product,
             g,
             max_iterations=config.cg_iterations,
             tolerance=config.cg_tolerance,
             damping=config.cg_damping,
         )
-        xFx = x @ (g - residual)
-        norm = float(np.linalg.norm(g))
+        x, num_iterations = solution.x, solution.num_iterations
+        xFx = solution.curvature + config.cg_damping * x @ x
+        norm = float(np.sqrt(solution.b_squared))
         if xFx <= 0:
             return Step(norm)
         full_step = np.sqrt(2 * config.max_kl / xFx) * x

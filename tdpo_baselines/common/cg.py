@@ -1,4 +1,7 @@
-"""Conjugate gradient for a symmetric positive definite operator given by its products."""
+"""Conjugate gradient for a symmetric positive definite operator given by its products.
+
+`common/few_rows.py` has the same iterations where vectors are given by few coefficients.
+"""
 
 import math
 from collections.abc import Callable
@@ -10,13 +13,14 @@ from .checks import NotFinite
 
 
 class Solution(NamedTuple):
+    """Of (A + damping) x = b."""
+
     x: np.ndarray
-    residual: np.ndarray  # b - (A + damping) x
     num_iterations: int
-
-
-def itself(vector: np.ndarray) -> np.ndarray:
-    return vector
+    b_squared: float
+    b_x: float  # b^T x
+    curvature: float  # x^T A x
+    residual_squared: float  # of b - (A + damping) x
 
 
 def solve(
@@ -26,21 +30,15 @@ def solve(
     max_iterations: int,
     tolerance: float,
     damping: float = 0.0,
-    metric: Callable[[np.ndarray], np.ndarray] = itself,
 ) -> Solution:
-    """Solve (A + damping) x = b from x = 0 until |b - (A + damping) x| <= tolerance |b|, or the iterations are used up.
-
-    Arrays may be coefficients of the vectors that they stand for: `metric` is u -> M u, M the matrix of the scalar
-    product u^T M v, in which A is symmetric, and product(M u) is A u.
-    """
+    """Solve (A + damping) x = b from x = 0 until the residual is at most tolerance |b| or iterations are used up."""
     x, residual, direction = np.zeros_like(b), b.copy(), b.copy()
-    direction_image = metric(direction)  # M times direction
-    residual_squared = residual @ direction_image
+    b_squared = residual_squared = b @ b
     stop_at = tolerance**2 * residual_squared
     iteration = 0
     while iteration < max_iterations and residual_squared > stop_at:
-        image = product(direction_image) + damping * direction
-        curvature = direction_image @ image
+        image = product(direction) + damping * direction
+        curvature = direction @ image
         if not math.isfinite(curvature):
             raise NotFinite(f"curvature is {curvature}")
         if curvature <= 0:  # round-off: what was solved so far stands
@@ -48,10 +46,8 @@ def solve(
         step = residual_squared / curvature
         x += step * direction
         residual -= step * image
-        residual_image = metric(residual)
-        previous, residual_squared = residual_squared, residual @ residual_image
-        ratio = residual_squared / previous
-        direction = residual + ratio * direction
-        direction_image = residual_image + ratio * direction_image
+        previous, residual_squared = residual_squared, residual @ residual
+        direction = residual + residual_squared / previous * direction
         iteration += 1
-    return Solution(x, residual, iteration)
+    curvature = x @ (b - residual - damping * x)
+    return Solution(x, iteration, b_squared, b @ x, max(curvature, 0.0), residual_squared)

@@ -13,10 +13,9 @@ class NotFinite(FloatingPointError):
 
 def require_finite(name: str, values: np.ndarray) -> None:
     """NotFinite naming the first bad entry of an array that all ranks hold: [trajectory, ...] or [parameter]."""
-    values = np.asarray(values)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        raise NotFinite(f"{name} {np.argwhere(bad)[0].tolist()} is {values[bad][0]}")
+    is_finite = np.isfinite(values)
+    if not is_finite.all():
+        raise NotFinite(f"{name} {np.argwhere(~is_finite)[0].tolist()} is {values[~is_finite][0]}")
 
 
 class TooLittleMemory(ValueError):

@@ -6,11 +6,14 @@ depend on the number of ranks.
 """
 
 import hashlib
+import math
 import os
 import pickle
 import sys
 import time
 import traceback
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -70,6 +73,12 @@ class Comm:
             raise answer
         return answer
 
+    def alike(self, function, expected: tuple[type[Exception], ...] = (NotFinite,)):
+        """The result of a function that has the same result on all ranks of a host: by every rank itself where each has
+        a core of one host, so that no rank waits for another; by rank 0 alone elsewhere, where others would be in its
+        way or might round differently."""
+        return function() if self.num_hosts == 1 and not self.crowd else self.on_root(function, expected)
+
     def abort(self) -> None:
         sys.exit(1)
 
@@ -109,10 +118,8 @@ class MPIComm(Comm):
 
     def _buffer(self, mine: np.ndarray, num_items: int) -> tuple[np.ndarray, list]:
         """An array for all items, and how MPI is told of each rank's part of it."""
-        item_size = int(np.prod(mine.shape[1:], dtype=np.int64))
-        bounds = num_items * np.arange(self.size + 1) // self.size
         everyone = np.empty((num_items, *mine.shape[1:]), dtype=mine.dtype)
-        return everyone, [everyone, (np.diff(bounds) * item_size, bounds[:-1] * item_size)]
+        return everyone, [everyone, counts_and_begins(num_items, math.prod(mine.shape[1:]), self.size)]
 
     def gather(self, mine, num_items):
         mine = np.ascontiguousarray(mine)
@@ -155,6 +162,13 @@ class MPIComm(Comm):
         sys.stdout.flush()
         sys.stderr.flush()
         self._world.Abort(1)
+
+
+@cache
+def counts_and_begins(num_items: int, item_size: int, num_ranks: int) -> tuple[list[int], list[int]]:
+    """How many elements each rank's share has, and where it begins."""
+    bounds = [num_items * rank // num_ranks * item_size for rank in range(num_ranks + 1)]
+    return [end - begin for begin, end in pairwise(bounds)], bounds[:-1]
 
 
 def sum_in_order(items: np.ndarray) -> np.ndarray:

@@ -19,13 +19,16 @@ _made: dict[str, Any] = {}
 
 def compile_template(template, **bound):
     """The template as a numba function with `bound` as its globals: numbers and numba functions."""
+    names = {**template.__globals__, **bound}
     digest = hashlib.sha256(_source(template))
     for name in sorted(bound):
-        value = bound[name]
-        digest.update(f"{name}={_identity(value)};".encode())
+        digest.update(f"{name}={_identity(bound[name])};".encode())
+    for name in sorted(set(template.__code__.co_names) - set(bound)):
+        if hasattr(names.get(name), "__wrapped__"):  # a function or an intrinsic of numba
+            digest.update(_source(names[name]))
     name = f"{template.__name__.strip('_')}_{digest.hexdigest()[:16]}"
     if name not in _made:
-        function = FunctionType(template.__code__, {**template.__globals__, **bound}, name)
+        function = FunctionType(template.__code__, names, name)
         function.__qualname__ = name
         function.__module__ = template.__module__
         _made[name] = njit(cache=True, error_model="numpy")(function)
@@ -36,8 +39,8 @@ def _identity(value) -> str:
     """A number itself; a function by its name and the content of its file, which holds its helpers."""
     if not isinstance(value, CPUDispatcher):
         return repr(value)
-    return f"{value.py_func.__qualname__}:{hashlib.sha256(_source(value.py_func)).hexdigest()}"
+    return f"{value.py_func.__qualname__}:{hashlib.sha256(_source(value)).hexdigest()}"
 
 
 def _source(function) -> bytes:
-    return Path(inspect.getfile(function)).read_bytes()
+    return Path(inspect.getfile(inspect.unwrap(function))).read_bytes()

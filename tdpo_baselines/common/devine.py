@@ -10,6 +10,8 @@ steps, T horizon, L length of a trajectory, O observation, A action.
     weights     gamma^t / nu(t), scaled to mean 1                  [N, K]
 """
 
+import math
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +42,7 @@ class TimeLaw:
         self._held_steps = held_steps
         self._visitation = discounts(gamma, horizon - held_steps + 1)  # [legal times]
         self._reached = np.cumsum(self._visitation)
+        self._share_reached = self._reached / self._reached[-1]
         self._full_nu = self._law(len(self._visitation))
 
     def num_times(self, length: int) -> int:
@@ -58,8 +61,8 @@ class TimeLaw:
 
     def alive(self, lengths: np.ndarray) -> float:
         """Share of the visitation that trajectories of these lengths have, on average."""
-        num_times = np.minimum(lengths.astype(np.int64) - self._held_steps + 1, len(self._visitation))
-        return float((self._reached[np.maximum(num_times, 1) - 1] / self._reached[-1]).mean())
+        last_times = np.clip(lengths.astype(np.int64) - self._held_steps, 0, len(self._visitation) - 1)
+        return float(self._share_reached[last_times].mean())
 
     def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray, int]:
         """nu of a trajectory of this length, its cumulative sum, and its last time: the sum may round to below one."""
@@ -110,9 +113,10 @@ def draw_plan(config, rng: np.random.Generator, std: np.ndarray, *, horizon: int
         coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), quantiles.shape)
     else:
         quantiles = draw_quantiles(config, rng)
-        coordinates = np.empty(quantiles.shape, dtype=np.int64)
-        turns = (np.arange(quantiles.size) + rng.integers(A)) % A  # so that each one's times are spread out too
-        coordinates.flat[np.argsort(quantiles, axis=None, kind="stable")] = turns
+        coordinates = np.zeros(quantiles.shape, dtype=np.int64)
+        if A > 1:  # in turn, so that each one's times are spread out too
+            turns = (np.arange(quantiles.size) + rng.integers(A)) % A
+            coordinates.flat[np.argsort(quantiles, axis=None, kind="stable")] = turns
     if config.directions == "gaussian":
         return Plan(starts, quantiles, std * rng.standard_normal((*quantiles.shape, A)))
     return Plan(starts, quantiles, std * np.eye(A)[coordinates])
@@ -150,7 +154,7 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     N, K = plan.quantiles.shape
     D, T, A = config.held_steps, roller.horizon, plan.directions.shape[2]
     num_mains = N if roller.start_size > 0 else 1
-    n = np.arange(N) * num_mains // N  # main trajectory of each, [N]
+    n = np.arange(N) if num_mains == N else np.zeros(N, dtype=np.int64)  # main trajectory of each
     main, states, times, weights, num_again = roll_mains(roller, law, theta, plan, num_mains)
     lengths = main.lengths[n]
 
@@ -166,7 +170,6 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     )
     shape = (len(signs), N, K)
     branch_returns, actions = branches.returns.reshape(shape), branches.actions.reshape(*shape, D, A)
-    num_branch_steps = (branches.lengths + branches.replayed_steps).reshape(shape)
     values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:
         advantages = (branch_returns[0] - branch_returns[1]) / 2
@@ -175,12 +178,13 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
     else:
         advantages = even_advantages = branch_returns[0] - values
         deltas = actions[0] - main.actions[n[:, None, None], window]
-    branch_lengths = branches.lengths.reshape(shape).min(axis=0)
-    deltas = deltas * (np.arange(D) < branch_lengths[:, :, None])[..., None]  # nothing after a branch's end
-    observation_sums = observation_squares = np.zeros((num_mains, main.observations.shape[2]))
+    if branches.lengths.min() < D:
+        branch_lengths = branches.lengths.reshape(shape).min(axis=0)
+        deltas = deltas * (np.arange(D) < branch_lengths[:, :, None])[..., None]  # nothing after a branch's end
+    observation_sums = observation_squares = np.zeros((N, main.observations.shape[2]))
     if config.use_observation_normalisation:
-        observation_sums = main.observations.sum(axis=1)
-        observation_squares = np.square(main.observations).sum(axis=1)
+        observation_sums = main.observations.sum(axis=1)[n]
+        observation_squares = np.square(main.observations).sum(axis=1)[n]
     return Vines(
         observations=main.observations[n[:, None, None], window],
         deltas=deltas,
@@ -190,9 +194,9 @@ def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> V
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.returns[n],
         lengths=lengths,
-        observation_sums=observation_sums[n],
-        observation_squares=observation_squares[n],
-        num_steps=num_branch_steps.sum(axis=0).sum(axis=1),
+        observation_sums=observation_sums,
+        observation_squares=observation_squares,
+        num_steps=(branches.lengths + branches.replayed_steps).reshape(shape).sum(axis=(0, 2)),
         num_again=num_again[n],
     )
 
@@ -231,12 +235,11 @@ def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.nda
 
 def gather_vines(mine: Vines, order: np.ndarray, comm: Comm) -> Vines:
     """Every rank's vines, on every rank, in one message. `order` [N] says of which trajectories the shares are."""
-    sizes = [array[0].size for array in mine]
+    sizes = [math.prod(array.shape[1:]) for array in mine]
     packed = np.concatenate([array.reshape(-1, size) for array, size in zip(mine, sizes)], axis=1, dtype=np.float64)
     everyone = np.empty((len(order), packed.shape[1]))
     everyone[order] = comm.gather(packed, len(order))
-    ends = np.cumsum(sizes)
-    parts = (everyone[:, end - size : end] for size, end in zip(sizes, ends))
+    parts = (everyone[:, end - size : end] for size, end in zip(sizes, accumulate(sizes)))
     return Vines(*(part.reshape(len(order), *array.shape[1:]) for part, array in zip(parts, mine)))
 
 

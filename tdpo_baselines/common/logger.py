@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class ProgressCSV:
-    """One row per iteration, flushed as it is written; the first row fixes the columns."""
+    """One row per iteration, flushed as they are written; the first row fixes the columns."""
 
     def __init__(self, path: Path, *, last_iteration: int):
         """Continue after `last_iteration`; later rows and a torn last line are dropped."""
@@ -32,18 +32,19 @@ class ProgressCSV:
             )
         return [header, *kept]
 
-    def write(self, row: dict) -> None:
-        lines = ""
-        if not self._columns:
-            self._columns = list(row)
-            lines = ",".join(self._columns) + "\n"
-        if self._columns != list(row):
-            raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
-        lines += ",".join(map(_text, row.values())) + "\n"
-        if not self._path.exists():
+    def write(self, rows: list[dict]) -> None:
+        lines = []
+        for row in rows:
+            if not self._columns:
+                self._columns = list(row)
+                lines.append(",".join(self._columns) + "\n")
+            if self._columns != list(row):
+                raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
+            lines.append(",".join(map(_text, row.values())) + "\n")
+        if not os.path.exists(self._path):
             raise OSError(f"{self._path} has disappeared while the run went on; restore its folder, or start anew")
         try:
-            self._file.write(lines)
+            self._file.write("".join(lines))
             self._file.flush()
         except OSError as error:
             raise OSError(

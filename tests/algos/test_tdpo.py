@@ -7,7 +7,7 @@ import pytest
 
 from envs import pendulum
 from tdpo_baselines.algos import tdpo
-from tdpo_baselines.common import devine, mlp
+from tdpo_baselines.common import cg, devine, mlp
 from tdpo_baselines.common.blocks import Blocks
 from tdpo_baselines.common.checks import NotFinite
 from tdpo_baselines.common.comm import Comm
@@ -230,13 +230,17 @@ def test_recipe_gives_the_papers_coefficients():
     assert tdpo.Config(reward_scale=5, action_scale=1.5).c2 == 8000
 
 
+def step_of(config, g, product):
+    return tdpo.best_step(config, cg.solve(product, g, **tdpo.solver_options(config)))
+
+
 @pytest.mark.parametrize(("c2", "delta_max", "is_bound"), [(1e6, 1.0, False), (1e-3, 0.1, True), (0, 0.1, True)])
 def test_step_maximises_the_surrogate_inside_the_trust_region(c2, delta_max, is_bound):
     rng = np.random.default_rng(0)
     factor = rng.standard_normal((8, 8))
     hessian, g = factor @ factor.T + np.eye(8), rng.standard_normal(8)
     config = tdpo.Config(c2=c2, delta_max=delta_max, cg_damping=0, cg_tolerance=1e-14, cg_iterations=100)
-    step = tdpo.best_step(config, g, lambda v: hessian @ v)
+    step = step_of(config, g, lambda v: hessian @ v)
     direction = np.linalg.solve(hessian, g)
     half_quadratic = np.sqrt(step.delta_theta @ hessian @ step.delta_theta / 2)
     assert step.is_bound == is_bound
@@ -279,13 +283,13 @@ def test_gradient_that_is_not_finite_stops_both_ways_to_step(advantage):
 
 def test_damping_is_left_out_of_the_trust_region():
     config = tdpo.Config(c2=0, delta_max=0.1, cg_damping=10.0, cg_tolerance=1e-14)
-    step = tdpo.best_step(config, np.ones(4), lambda v: 0.5 * v)
+    step = step_of(config, np.ones(4), lambda v: 0.5 * v)
     assert np.sqrt(0.5 * step.delta_theta @ (0.5 * step.delta_theta)) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("c2", [0.0, 1.0])
 def test_zero_gradient_takes_no_step(c2):
-    step = tdpo.best_step(tdpo.Config(c2=c2), np.zeros(3), lambda v: v)
+    step = step_of(tdpo.Config(c2=c2), np.zeros(3), lambda v: v)
     assert not step.delta_theta.any() and step.step_w == 0
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tdpo_baselines.common import mlp, policy
-from tdpo_baselines.common.few_rows import Jacobian
+from tdpo_baselines.common import cg, few_rows, mlp, policy
 from tdpo_baselines.common.tangent import Tangent
 
 SIZES = (3, 8, 6, 2)
@@ -73,14 +72,20 @@ def test_gradient_equals_the_dense_jacobian(problem, derivatives):
     np.testing.assert_allclose(sums.sum(axis=0), expected, rtol=1e-11, atol=1e-12)
 
 
-def test_factors_are_those_of_the_dense_jacobian(problem):
-    rows = problem["observations"].reshape(-1, SIZES[0])
-    dense = jacobian(lambda theta: policy.actions(theta, rows, SIZES), problem["theta"])
-    dense = dense.reshape(len(rows) * SIZES[-1], -1)  # [R A, P]
-    factored = Jacobian(problem["theta"], rows, SIZES)
-    np.testing.assert_allclose(factored.gram_matrix(), dense @ dense.T, rtol=1e-11, atol=1e-12)
-    u = np.random.default_rng(1).standard_normal(len(dense))
-    np.testing.assert_allclose(factored.to_parameters(u), u @ dense, rtol=1e-11, atol=1e-12)
+@pytest.mark.parametrize(("sizes", "num_rows"), [(SIZES, 15), ((1, 3), 1), ((5, 17, 9, 8, 1), 40)])
+@pytest.mark.parametrize("num_iterations", [1, 4])
+def test_few_rows_iterate_like_all_parameters(sizes, num_rows, num_iterations):
+    """By the dense Jacobian; widths and rows that are multiples of a tile, and that are not."""
+    rng = np.random.default_rng(0)
+    theta, rows = rng.standard_normal(mlp.num_parameters(sizes)), rng.standard_normal((num_rows, sizes[0]))
+    dense = jacobian(lambda theta: policy.actions(theta, rows, sizes), theta).reshape(-1, len(theta))  # [R A, P]
+    weights, c = rng.random(len(dense)), rng.standard_normal(len(dense))
+    limits = {"max_iterations": num_iterations, "tolerance": 1e-9, "damping": 0.1}
+    expected = cg.solve(lambda v: dense.T @ (weights * (dense @ v)), c @ dense, **limits)
+    found = few_rows.solve(theta, rows, sizes, weights, c, **limits)
+    assert found.num_iterations == expected.num_iterations == min(num_iterations, len(dense))
+    for name, value in expected._asdict().items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-8, atol=1e-10, err_msg=name)
 
 
 @pytest.mark.parametrize("sizes", [SIZES, (3, 7, 1), (3, 2)])

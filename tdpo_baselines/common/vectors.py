@@ -1,0 +1,283 @@
+"""Vectors of doubles in compiled code: numba functions that work on several numbers at once.
+
+A `Vector` is what processors have registers for, and may be longer: it then takes several. Functions of vectors are
+those of numbers, element by element: IEEE double, fused multiply-add only where it is written, an own tanh.
+
+A tile is a vector of TILE rows of TILE elements, a piece of a matrix. Matrices are parts of flat arrays, given by where
+they begin and by how far apart their rows are.
+"""
+
+import operator
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core.cgutils import get_or_insert_function
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, lower_cast, models, register_model
+
+TILE = 8  # rows and columns of a matrix that are worked on together; with AVX-512 their sums take 8 of 32 registers
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
+LN2_LOW = 1.9082149292705877e-10
+ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
+
+
+class Vector(types.Type):
+    """Doubles side by side in compiled code, worked on together; a number among them stands for as many of it."""
+
+    def __init__(self, width):
+        self.width = width
+        super().__init__(name=f"Vector({width})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, ir.VectorType(ir.DoubleType(), kind.width))
+
+
+@lower_cast(types.Float, Vector)
+def _cast(context, builder, number_kind, kind, number):
+    return _repeated(builder, number, kind.width)
+
+
+def _repeated(builder, number, width):
+    """A vector of the same number."""
+    kind = ir.VectorType(number.type, width)
+    vector = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+    return _picked(builder, vector, vector, [0] * width)
+
+
+def _picked(builder, first, second, order):
+    """Those elements of two vectors, counted through both."""
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
+
+
+def _joined(builder, vectors):
+    """One vector of 1, 2, 4, ... of them."""
+    if len(vectors) == 1:
+        return vectors[0]
+    half = len(vectors) // 2
+    first, second = _joined(builder, vectors[:half]), _joined(builder, vectors[half:])
+    return _picked(builder, first, second, list(range(2 * first.type.count)))
+
+
+def _same(kind, value):
+    """A constant, for vectors that value in each element."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def _elementwise(emit, *kinds):
+    """Typing and code of a function of doubles that is also one of vectors; emit(builder, *values)."""
+    kind = next((kind for kind in kinds if isinstance(kind, Vector)), types.float64)
+
+    def generate(context, builder, signature, arguments):
+        return emit(builder, *arguments)
+
+    return kind(*[kind] * len(kinds)), generate
+
+
+def _llvm(name):
+    """emit(builder, *values) of a function that LLVM has."""
+
+    def emit(builder, *values):
+        kind = values[0].type
+        suffix = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
+        signature = ir.FunctionType(kind, [kind] * len(values))
+        return builder.call(get_or_insert_function(builder.module, signature, f"llvm.{name}.{suffix}"), values)
+
+    return emit
+
+
+def _extend(function, emit):
+    """Let an operator or builtin of Python also work on vectors, as emit(builder, *values)."""
+
+    class Typing(AbstractTemplate):
+        def generic(self, kinds, keywords):
+            vectors = [kind for kind in kinds if isinstance(kind, Vector)]
+            return signature(vectors[0], *vectors[:1] * len(kinds)) if vectors else None
+
+    def generate(context, builder, signature, arguments):
+        return emit(builder, *arguments)
+
+    infer_global(function)(Typing)
+    for num in (1, 2):
+        lower_builtin(function, *[Vector] * num)(generate)
+
+
+_extend(operator.add, ir.IRBuilder.fadd)
+_extend(operator.sub, ir.IRBuilder.fsub)
+_extend(operator.mul, ir.IRBuilder.fmul)
+_extend(operator.truediv, ir.IRBuilder.fdiv)
+_extend(operator.neg, ir.IRBuilder.fneg)
+_extend(abs, _llvm("fabs"))
+
+
+@intrinsic
+def fma(typing_context, a, b, c):
+    """a * b + c, rounded once."""
+    return _elementwise(_llvm("fma"), a, b, c)
+
+
+@intrinsic
+def copysign(typing_context, size, sign):
+    return _elementwise(_llvm("copysign"), size, sign)
+
+
+@intrinsic
+def at_most(typing_context, x, limit):
+    """The smaller one, x if it is not a number."""
+
+    def emit(builder, x, limit):
+        return builder.select(builder.fcmp_ordered("<", limit, x), limit, x)
+
+    return _elementwise(emit, x, limit)
+
+
+@intrinsic
+def times_power(typing_context, x, rounded):
+    """x 2^k, where `rounded` is k + ROUND: the low bits of the one are added to the exponent of the other.
+
+    Right if the product is a normal number or k is 0.
+    """
+
+    def emit(builder, x, rounded):
+        kind, integer = x.type, ir.IntType(64)
+        integer = ir.VectorType(integer, kind.count) if isinstance(kind, ir.VectorType) else integer
+        exponent = builder.shl(builder.bitcast(rounded, integer), _same(integer, 52))
+        return builder.bitcast(builder.add(builder.bitcast(x, integer), exponent), kind)
+
+    return _elementwise(emit, x, rounded)
+
+
+def _pointers(context, builder, signature, arguments, num, kind):
+    """To array[first], array[first + step], ...; `num` of them."""
+    array, index, step = arguments[:3]
+    data = context.make_array(signature.args[0])(context, builder, array).data
+    for _ in range(num):
+        yield builder.bitcast(builder.gep(data, [index], inbounds=True), kind.as_pointer())
+        index = builder.add(index, step)
+
+
+@intrinsic(prefer_literal=True)
+def load(typing_context, array, first, step, num, width):
+    """A vector of `num` parts: `width` elements from array[first] on, from array[first + step] on, ..."""
+    count, part = num.literal_value, ir.VectorType(ir.DoubleType(), width.literal_value)
+
+    def generate(context, builder, signature, arguments):
+        pointers = _pointers(context, builder, signature, arguments, count, part)
+        return _joined(builder, [builder.load(pointer, align=8) for pointer in pointers])
+
+    return Vector(count * part.count)(array, types.intp, types.intp, num, width), generate
+
+
+@intrinsic(prefer_literal=True)
+def load_repeated(typing_context, array, first, step, num, width):
+    """A vector of `num` parts: `width` times array[first], array[first + step], ..."""
+    count, part = num.literal_value, width.literal_value
+
+    def generate(context, builder, signature, arguments):
+        pointers = _pointers(context, builder, signature, arguments, count, ir.DoubleType())
+        return _joined(builder, [_repeated(builder, builder.load(pointer), part) for pointer in pointers])
+
+    return Vector(count * part)(array, types.intp, types.intp, num, width), generate
+
+
+@intrinsic(prefer_literal=True)
+def store(typing_context, array, first, step, num, vector):
+    """The `num` parts of a vector to array[first] and following, array[first + step] and following, ..."""
+    part = ir.VectorType(ir.DoubleType(), vector.width // num.literal_value)
+
+    def generate(context, builder, signature, arguments):
+        whole = arguments[-1]
+        pointers = _pointers(context, builder, signature, arguments, num.literal_value, part)
+        for number, pointer in enumerate(pointers):
+            elements = range(number * part.count, (number + 1) * part.count)
+            builder.store(_picked(builder, whole, whole, list(elements)), pointer, align=8)
+
+    return types.none(array, types.intp, types.intp, num, vector), generate
+
+
+@intrinsic
+def transposed(typing_context, tile):
+    """A square matrix, given as a vector row by row, with rows and columns exchanged."""
+    width = round(tile.width**0.5)
+
+    def emit(builder, tile):
+        return _picked(builder, tile, tile, [row * width + column for column in range(width) for row in range(width)])
+
+    return _elementwise(emit, tile)
+
+
+# tanh to about one unit in the last place. With y = -2|x| = k ln 2 + r:
+# expm1(y) = 2^k expm1(r) + (2^k - 1), tanh|x| = -expm1(y) / (2 + expm1(y)).
+
+
+@njit(error_model="numpy", forceinline=True)
+def reduced(x):
+    """k + ROUND and r."""
+    size = at_most(abs(x), 20.0)
+    y = -(size + size)
+    rounded = fma(y, LOG2_E, ROUND)
+    k = rounded - ROUND
+    return rounded, fma(k, -LN2_LOW, fma(k, -LN2_HIGH, y))
+
+
+@njit(error_model="numpy", forceinline=True)
+def expm1_of(rounded, r):
+    """expm1(y)."""
+    r2 = r * r
+    r4 = r2 * r2
+    p0 = fma(fma(r, 1.0 / 120.0, 1.0 / 24.0), r2, fma(r, 1.0 / 6.0, 0.5))  # Taylor's 1/2!, ..., 1/13! in pairs:
+    p4 = fma(fma(r, 1.0 / 362880.0, 1.0 / 40320.0), r2, fma(r, 1.0 / 5040.0, 1.0 / 720.0))  # short chains
+    p8 = fma(fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0), r2, fma(r, 1.0 / 39916800.0, 1.0 / 3628800.0))
+    p = fma(fma(p8, r4 * r4, fma(p4, r4, p0)), r2, r)
+    return times_power(p, rounded) + (times_power(1.0, rounded) - 1.0)
+
+
+@njit(error_model="numpy", forceinline=True)
+def quotient(e, x):
+    """tanh(x) from e = expm1(y)."""
+    return copysign(e / (2.0 + e), x)
+
+
+@njit(cache=True, error_model="numpy")
+def tanh_of(x):
+    """tanh of a number."""
+    rounded, r = reduced(x)
+    return quotient(expm1_of(rounded, r), x)
+
+
+@njit(error_model="numpy")
+def product_tile(a, a_at, a_width, b, b_at, b_width, num):
+    """TILE x TILE elements of A^T B, for A and B of `num` rows."""
+    total = load_repeated(a, a_at, 1, TILE, TILE) * load(b, b_at, 0, TILE, TILE)
+    for _ in range(1, num):
+        a_at += a_width
+        b_at += b_width
+        total = fma(load_repeated(a, a_at, 1, TILE, TILE), load(b, b_at, 0, TILE, TILE), total)
+    return total
+
+
+@njit(error_model="numpy")
+def store_tile(array, at, width, num_rows, num_columns, tile):
+    """All of it, or the so many rows and columns that there are."""
+    if num_rows >= TILE and num_columns >= TILE:
+        store(array, at, width, TILE, tile)
+        return
+    elements = np.empty(TILE * TILE)
+    store(elements, 0, TILE, TILE, tile)
+    for i in range(min(num_rows, TILE)):
+        for j in range(min(num_columns, TILE)):
+            array[at + i * width + j] = elements[i * TILE + j]
+
+
+@njit(error_model="numpy")
+def transpose(matrix, at, width, num_rows, num_columns, result):
+    """Fill `result` [columns, rows] from a matrix [rows, columns] whose rows begin `width` apart."""
+    for i in range(0, num_rows, TILE):
+        for j in range(0, num_columns, TILE):
+            tile = transposed(load(matrix, at + i * width + j, width, TILE, TILE))
+            store_tile(result, j * num_rows + i, num_rows, num_columns - j, num_rows - i, tile)
