@@ -267,7 +267,8 @@ def step_of_few_rows(
 ) -> "Step":
     """The same step without the sensitivity's part, where there are few rows."""
     observations = vines.observations.reshape(-1, vines.observations.shape[-1])
-    weights, c = row_weights(vines, alive).ravel(), action_gradients(vines, std).ravel()
+    weights, c = row_weights(vines, alive), action_gradients(vines, std).ravel()
+    weights = np.repeat(weights, c.size // weights.size)
     solution = few_rows.solve(theta, observations, layer_sizes, weights, c, **solver_options(config))
     return best_step(config, solution)
 
@@ -281,10 +282,10 @@ def solver_options(config: Config) -> dict[str, Any]:
 
 
 def row_weights(vines: Vines, alive: float) -> np.ndarray:
-    """Of the rows in H, [N, K, D, A]. The expectation is over the states that were visited: `alive` is the share of
+    """Of a branch's rows in H, [N, K]. The expectation is over the states that were visited: `alive` is the share of
     the visitation before the trajectories ended."""
     N, K, D, _ = vines.deltas.shape
-    return np.broadcast_to(2 * vines.weights[:, :, None, None] / alive / (N * K * D), vines.deltas.shape)
+    return 2 * vines.weights / alive / (N * K * D)
 
 
 def policy_gradient(vines: Vines, theta: np.ndarray, std: np.ndarray, blocks: Blocks) -> np.ndarray:
@@ -296,7 +297,8 @@ def policy_gradient(vines: Vines, theta: np.ndarray, std: np.ndarray, blocks: Bl
 def surrogate_hessian(vines: Vines, theta: np.ndarray, alive: float, blocks: Blocks, c1_over_c2: float):
     """v -> H v = 2 E[J^T J] v + 2 C1/C2 E[J_s^T J_s] v (Algorithms 3 and 4), summed over all ranks."""
     derivatives = blocks.derivatives
-    rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(row_weights(vines, alive)))
+    weights = np.broadcast_to(row_weights(vines, alive)[:, :, None, None], vines.deltas.shape)
+    rows = derivatives.tensors(blocks.cut(vines.observations), blocks.cut(weights))
     share, theta = derivatives.tensors(blocks.share, theta)
 
     def product(vector: np.ndarray) -> np.ndarray:
@@ -453,7 +455,7 @@ class Learner:
         is_advanced = config.variant == "advanced"
         std = np.exp(self._explorer.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
         plan, vines = self._collect(config, std, iteration)
-        discounted_return = vines.discounted_returns.mean()
+        discounted_return = vines.discounted_returns.sum() / self.config.num_trajectories
         payoff = discounted_return * self._payoff_scale
         self._safeguard, has_dropped = self._safeguard.after(self.theta, payoff, config.max_drop)
         config = config.changed(delta_max=config.delta_max * self._safeguard.trust)
@@ -475,7 +477,7 @@ class Learner:
         return {
             "num_timesteps": int(num_main_steps.sum() + vines.num_steps.sum()) + search.num_steps,
             "num_episodes": num_mains,
-            "return_mean": vines.returns.mean(),
+            "return_mean": vines.returns.sum() / config.num_trajectories,
             "discounted_return_mean": discounted_return,
             "payoff": payoff,
             "gradient_norm": step.gradient_norm,

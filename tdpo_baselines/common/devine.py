@@ -61,8 +61,8 @@ class TimeLaw:
 
     def alive(self, lengths: np.ndarray) -> float:
         """Share of the visitation that trajectories of these lengths have, on average."""
-        last_times = np.clip(lengths.astype(np.int64) - self._held_steps, 0, len(self._visitation) - 1)
-        return float(self._share_reached[last_times].mean())
+        last_times = np.minimum(lengths.astype(np.int64) - self._held_steps, len(self._visitation) - 1)
+        return float(self._share_reached[np.maximum(last_times, 0)].mean())
 
     def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray, int]:
         """nu of a trajectory of this length, its cumulative sum, and its last time: the sum may round to below one."""
@@ -223,7 +223,7 @@ def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: i
 
 def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.ndarray):
     """Rollouts and the states [B, K, S] before `times` [B, K], which may be in any order."""
-    if np.all(times[:, 1:] >= times[:, :-1]):
+    if (times[:, 1:] >= times[:, :-1]).all():
         rollouts = roller.rollouts(theta, starts, save_steps=times)
         return rollouts, rollouts.saved_states
     order = np.argsort(times, axis=1, kind="stable")
@@ -259,10 +259,9 @@ def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gam
 
 def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
     """Advantages limited to `limit` times the median size of those not zero; None leaves them as they are."""
-    sizes = np.abs(advantages[advantages != 0])
-    if limit is None or len(sizes) == 0:
+    if limit is None or not advantages.any():
         return advantages
-    bound = limit * np.median(sizes)
+    bound = limit * np.median(np.abs(advantages[advantages != 0]))
     return np.clip(advantages, -bound, bound)
 
 
