@@ -28,7 +28,8 @@ from .stop_request import StopRequest
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same parameters
-SECONDS_BETWEEN_REPORTS = 0.2  # after an iteration: every one, if iterations take longer
+SECONDS_BETWEEN_REPORTS = 0.2  # and the log of all iterations in between; each one's, if they take longer
+MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may come to take longer, and stop requests must not wait for many
 
 
 @dataclass
@@ -137,7 +138,7 @@ class Training:
             self._console.say(f"{self._folder.path} is finished already; a larger budget continues it")
             return 0
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
-        self._last_saved = self._began
+        self._last_saved = self._last_report = self._began
         while not self.is_finished():
             self._rows.append(self._row(self._iterate()))
             stop_reason, is_saving = self._report() if self._is_report_due() else ("", False)
@@ -164,10 +165,10 @@ class Training:
         try:
             stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
         except NotFinite as error:
+            self._report()
             fate = "checkpoints before it, if there are any, are in"
             if before is not None:
                 self._learner.load_state(before)
-                self._report()
                 self._save()
                 fate = "the state before it is saved in"
             raise NotFinite(
@@ -192,6 +193,7 @@ class Training:
         self._require_space()
         self._learner.begin_from(before.state())
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
+        self._next_report = 0  # its iterations may take longer
         self._console.say(f"stage {self._stage() + 1} begins after iteration {self._progress.iteration}")
 
     def _row(self, stats: dict) -> dict:
@@ -225,7 +227,7 @@ class Training:
                 write_events(self._events, row)
             self._warn_if_stuck(row)
         now = time.monotonic()
-        elapsed, num_iterations = now - self._began, progress.iteration - before.iteration
+        elapsed = now - self._began
         done, done_before = budget.fraction_done(progress), budget.fraction_done(before)
         if self._rows:
             seconds_left = elapsed * (1 - done) / (done - done_before)
@@ -235,8 +237,9 @@ class Training:
         is_due = (
             now - self._last_saved >= budget.checkpoint_seconds or progress.iteration % budget.checkpoint_every == 0
         )
-        iterations_until_report = max(1, int(SECONDS_BETWEEN_REPORTS * num_iterations / elapsed))
-        return stop_reason, is_due, progress.iteration + iterations_until_report
+        in_time = int(SECONDS_BETWEEN_REPORTS * len(self._rows) / (now - self._last_report))
+        self._last_report = now
+        return stop_reason, is_due, progress.iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
 
     def _warn_if_stuck(self, row: dict) -> None:
         is_stuck = row.get("gradient_norm") == 0 and not row.get("has_dropped") and row["iteration"] > 1
