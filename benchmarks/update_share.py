@@ -91,9 +91,8 @@ def time_calls(owner, name):
 def main():
     comm = communication.connect()
     load_tensorflow()
-    with (
-        tempfile.TemporaryDirectory() as folder
-    ):  # the first checkpoint of a process takes four times as long as others
+    # The first checkpoint of a process takes four times as long as those that follow.
+    with tempfile.TemporaryDirectory() as folder:
         checkpoint.save(Path(folder), 0, {"theta": np.zeros(1)}, keep=1)
     for title, case in CASES.items():
         rollouts, total, num_steps = measure(comm, *case)

@@ -60,9 +60,9 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
 
 
 OFF_POLICY = "steps_per_round=20 updates_per_round=6 rounds_per_iteration=3 random_timesteps=300 batch_size=40"
-KINDS = {  # how many ranks begin, how many resume; every rank loads TensorFlow, so most are few
+KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on every rank, so they are few
     "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
-    "few rows": (3, 1, "--env pendulum-nlr --set num_branches=2"),
+    "few rows": (2, 3, "--env pendulum-nlr --set num_branches=2"),  # on two cores: by every rank, then by rank 0
     "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
     "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
     "replayed": (2, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),

@@ -255,10 +255,8 @@ def step_of_blocks(
     config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, blocks: Blocks
 ) -> "Step":
     """The step, its gradient and products summed over the rows of all ranks. `alive` as in `row_weights`."""
-    g, product = (
-        policy_gradient(vines, theta, std, blocks),
-        surrogate_hessian(vines, theta, alive, blocks, config.c1_over_c2),
-    )
+    g = policy_gradient(vines, theta, std, blocks)
+    product = surrogate_hessian(vines, theta, alive, blocks, config.c1_over_c2)
     return best_step(config, cg.solve(product, g, **solver_options(config)))
 
 
@@ -266,7 +264,7 @@ def step_of_few_rows(
     config: Config, vines: Vines, theta: np.ndarray, std: np.ndarray, alive: float, layer_sizes: tuple[int, ...]
 ) -> "Step":
     """The same step without the sensitivity's part, where there are few rows."""
-    observations = vines.observations.reshape(-1, vines.observations.shape[-1])
+    observations = np.ascontiguousarray(vines.observations.reshape(-1, vines.observations.shape[-1]))
     weights, c = row_weights(vines, alive), action_gradients(vines, std).ravel()
     weights = np.repeat(weights, c.size // weights.size)
     solution = few_rows.solve(theta, observations, layer_sizes, weights, c, **solver_options(config))
@@ -324,9 +322,9 @@ def best_step(config: Config, solution: cg.Solution) -> Step:
     """H^-1 g / C2, the surrogate's maximum, shortened to the trust region 1/2 d'Hd <= delta_max^2."""
     if not math.isfinite(solution.b_squared):
         raise NotFinite(f"squared norm of the gradient is {solution.b_squared}")
-    xHx, norm = solution.curvature, math.sqrt(max(solution.b_squared, 0.0))
+    half_xHx, norm = solution.curvature / 2, math.sqrt(max(solution.b_squared, 0.0))
     unbound = 1 / config.c2 if config.c2 > 0 else math.inf
-    to_boundary = config.delta_max / math.sqrt(xHx / 2) if xHx > 0 else math.inf
+    to_boundary = config.delta_max / math.sqrt(half_xHx) if half_xHx > 0 else math.inf
     step_size = min(unbound, to_boundary)
     step_size = step_size if math.isfinite(step_size) else 0.0
     return Step(
@@ -334,9 +332,9 @@ def best_step(config: Config, solution: cg.Solution) -> Step:
         gradient_norm=norm,
         cg_residual=math.sqrt(solution.residual_squared) / norm if norm > 0 else 0.0,
         cg_iterations=solution.num_iterations,
-        step_w=step_size * math.sqrt(xHx / 2),
+        step_w=step_size * math.sqrt(half_xHx),
         is_bound=to_boundary < unbound,
-        predicted_gain=step_size * solution.b_x - config.c2 / 2 * step_size**2 * xHx,
+        predicted_gain=step_size * solution.b_x - config.c2 * step_size**2 * half_xHx,
     )
 
 
@@ -424,7 +422,7 @@ class Learner:
         num_rows = config.num_trajectories * rows_per_trajectory
         has_few_rows = config.c1_over_c2 == 0 and num_rows * action_size <= few_rows.MAX_FEW_ROWS
         if has_few_rows:
-            comm.first_on_each_host(few_rows.prepare)
+            comm.first_on_each_host(few_rows.prepare, is_needed=comm.is_computing_alike or comm.rank == 0)
         self._blocks = (
             None if has_few_rows else Blocks(config.num_trajectories, rows_per_trajectory, roller.layer_sizes, comm)
         )

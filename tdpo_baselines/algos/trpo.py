@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common import cg
+from ..common import cg, mlp
 from ..common.checks import require_finite, require_memory
 from ..common.comm import Comm
 from ..common.descent import Descent
-from ..common.mlp import num_parameters
 from ..common.on_policy import (
     ActorCritic,
     Batch,
@@ -57,9 +56,12 @@ class Config(OnPolicySettings):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     check_on_policy(config, environment, num_ranks, value_minibatch_size=config.value_minibatch_size)
-    num_rows = -(-config.num_trajectories // num_ranks) * config.steps_per_trajectory  # of a rank
-    num_bytes = 4 * num_rows * (environment.action_size + 3) * sum(config.hidden_sizes)  # of common/tangent.py
-    require_memory("steps_per_trajectory and hidden_sizes", num_bytes)
+    N, n, A = config.num_trajectories, -(-config.num_trajectories // num_ranks), environment.action_size
+    num_parameters = mlp.num_parameters((environment.observation_size, *config.hidden_sizes, A))
+    factors = 4 * n * config.steps_per_trajectory * (2 * A + 3) * sum(config.hidden_sizes)  # see common/tangent.py
+    require_memory(
+        "num_trajectories, steps_per_trajectory and hidden_sizes", factors + (20 * n + 8 * N) * num_parameters
+    )
 
 
 exploration = gaussian_exploration
@@ -96,7 +98,7 @@ class Learner(OnPolicyLearner):
             max_norm=None,
             epsilon=1e-8,
         )
-        super().__init__(agent, num_parameters(agent.value_sizes))
+        super().__init__(agent, mlp.num_parameters(agent.value_sizes))
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect segments, step, fit the values, and return the row for the log."""

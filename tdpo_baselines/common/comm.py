@@ -20,6 +20,8 @@ import numpy as np
 from . import launcher
 from .checks import NotFinite
 
+SECONDS_TO_AGREE = 20.0  # all ranks are at the same point of the same work
+
 
 class Refused(Exception):
     """Something for the user to mend that every rank knows of: it is said once, and all leave together."""
@@ -73,11 +75,25 @@ class Comm:
             raise answer
         return answer
 
-    def alike(self, function, expected: tuple[type[Exception], ...] = (NotFinite,)):
-        """The result of a function that has the same result on all ranks of a host: by every rank itself where each has
-        a core of one host, so that no rank waits for another; by rank 0 alone elsewhere, where others would be in its
-        way or might round differently."""
-        return function() if self.num_hosts == 1 and not self.crowd else self.on_root(function, expected)
+    @property
+    def is_computing_alike(self) -> bool:
+        """Whether `alike` lets every rank compute: where each has a core of one host, so that none waits for another.
+        Elsewhere they would be in each other's way, or might round differently."""
+        return self.num_hosts == 1 and not self.crowd
+
+    def alike(self, function):
+        """The result of a function that has the same result on all ranks of a host: by every rank itself, or by rank 0
+        alone. NotFinite is raised on all ranks."""
+        if not self.is_computing_alike:
+            return self.on_root(function, expected=(NotFinite,))
+        try:
+            return function()
+        except NotFinite as error:
+            self._require_company(error)
+            raise
+
+    def _require_company(self, error: NotFinite) -> None:
+        """RuntimeError if other ranks did not find what this one did."""
 
     def abort(self) -> None:
         sys.exit(1)
@@ -157,6 +173,16 @@ class MPIComm(Comm):
 
     def wait_for_all(self):
         wait_asleep(self._world.Ibarrier())
+
+    def _require_company(self, error):
+        request, began = self._host.Ibarrier(), time.monotonic()
+        while not request.Test():
+            if time.monotonic() - began > SECONDS_TO_AGREE:
+                raise RuntimeError(
+                    f"rank {self.rank} alone found: {error}; its memory or its software differs: resume from the last "
+                    "checkpoint with --resume"
+                )
+            time.sleep(0.01)
 
     def abort(self):
         sys.stdout.flush()

@@ -80,7 +80,7 @@ def _solve(theta, observations, sizes, weights, c, max_iterations, tolerance, da
 
 def _factorise(theta, observations, sizes, factors, at, num_rows):
     """Fill the layers' inputs, forward, then their slopes, backward. num_rows is a multiple of TILE."""
-    parameters = np.zeros(len(theta) + TILE * max(sizes))
+    parameters = np.zeros(len(theta) + TILE * (max(sizes) + 1))
     parameters[: len(theta)] = theta
     num_layers, num_inputs, num_actions = len(sizes) - 1, sizes[0], sizes[-1]
     last_row = len(observations) * num_actions - 1

@@ -90,6 +90,39 @@ def test_the_first_rank_of_a_host_that_needs_it_has_done_it_before_the_others_be
     assert sorted(process.stdout.splitlines()) == ["0 None", "1 []", "2 ['1']"], process.stderr
 
 
+ALIKE = """
+from tdpo_baselines.common import comm as communication
+from tdpo_baselines.common.checks import NotFinite
+communication.SECONDS_TO_AGREE = 1.0
+comm = communication.connect()
+def fail(rank):
+    if rank in (comm.rank, None):
+        raise NotFinite("payoff is nan")
+for crowd in (None, (3, 2)):
+    comm.crowd, calls = crowd, []
+    assert comm.alike(lambda: calls.append(0) or 7) == 7
+    assert len(calls) == (comm.rank == 0 or crowd is None)
+    try:
+        comm.alike(lambda: fail(None))
+    except NotFinite as error:
+        print(error, flush=True)
+comm.crowd = None
+try:
+    comm.alike(lambda: fail(1))
+except RuntimeError as error:
+    print(error, flush=True)
+    comm.abort()
+comm.gather(comm.rank * communication.np.ones(1), 3)  # never complete: one rank is missing
+"""
+
+
+def test_what_all_ranks_find_is_raised_on_all_and_what_one_finds_alone_ends_the_job(mpirun):
+    process = three_ranks(mpirun, ALIKE)
+    assert process.returncode != 0
+    assert process.stdout.count("payoff is nan") == 2 * 3 + 1, process.stderr
+    assert "rank 1 alone found: payoff is nan" in process.stdout
+
+
 def test_a_failure_while_the_other_ranks_wait_ends_the_job(mpirun):
     code = (
         "from tdpo_baselines.common.comm import connect, print_rank_traceback\n"

@@ -72,7 +72,7 @@ def test_gradient_equals_the_dense_jacobian(problem, derivatives):
     np.testing.assert_allclose(sums.sum(axis=0), expected, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize(("sizes", "num_rows"), [(SIZES, 15), ((1, 3), 1), ((5, 17, 9, 8, 1), 40)])
+@pytest.mark.parametrize(("sizes", "num_rows"), [(SIZES, 15), ((1, 3), 1), ((1, 1, 1), 3), ((5, 17, 9, 8, 1), 40)])
 @pytest.mark.parametrize("num_iterations", [1, 4])
 def test_few_rows_iterate_like_all_parameters(sizes, num_rows, num_iterations):
     """By the dense Jacobian; widths and rows that are multiples of a tile, and that are not."""
