@@ -12,7 +12,7 @@ from experiments import Experiment, main, summaries_of
 
 from tdpo_baselines.plot import read_progress
 
-EPISODES = ("--episodes", "50")
+EPISODES = ("--episodes", "200")
 SCORES = {  # algorithm, task: steps, score to reach, what others report there (docs/results/baselines.md says who)
     ("td3", "Pendulum-v1"): (2e4, -180, "-152"),
     ("ddpg", "Pendulum-v1"): (2e4, -180, "-152"),
