@@ -101,7 +101,7 @@ def main() -> None:
     for case in CASES:
         pairs = [(measured("peers", case), measured("ours", case)) for _ in range(NUM_ROUNDS)]
         peers, ours = np.median(pairs, axis=0)
-        ratios = ", ".join(f"{mine / theirs:.1f}" for theirs, mine in pairs)
+        ratios = ", ".join(f"{mine / theirs:.3g}" for theirs, mine in pairs)
         print(f"{case:44}{peers:10.0f}{ours:10.0f}  {ratios}", flush=True)
 
 
