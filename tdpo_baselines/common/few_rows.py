@@ -82,35 +82,47 @@ def _factorise(theta, observations, sizes, factors, at, num_rows):
     """Fill the layers' inputs, forward, then their slopes, backward. num_rows is a multiple of TILE."""
     parameters = np.zeros(len(theta) + TILE * (max(sizes) + 1))
     parameters[: len(theta)] = theta
-    num_layers, num_inputs, num_actions = len(sizes) - 1, sizes[0], sizes[-1]
-    last_row = len(observations) * num_actions - 1
+    fill_both_ends(observations, sizes, factors, at, num_rows)
+    begin = 0
+    for k in range(len(sizes) - 2):
+        fill_outputs(parameters, begin, sizes[k] + 1, sizes[k + 1], factors, at[2 * k + 1], at[2 * k + 3], num_rows)
+        begin += (sizes[k] + 1) * sizes[k + 1]
+    for k in range(len(sizes) - 2, 0, -1):
+        y, slopes, slopes_before = at[2 * k + 1], at[2 * k], at[2 * k - 2]
+        fill_slopes(parameters, begin, sizes[k], sizes[k + 1], factors, y, slopes, slopes_before, num_rows)
+        begin -= (sizes[k - 1] + 1) * sizes[k]
+
+
+def _fill_both_ends(observations, sizes, factors, at, num_rows):
+    """The first layer's inputs, the ones among all inputs, and the last layer's slopes."""
+    num_actions, last_row = sizes[-1], len(observations) * sizes[-1] - 1
     for r in range(num_rows):
         row = min(r, last_row) // num_actions  # the last one fills up
-        for i in range(num_inputs):
+        for i in range(sizes[0]):
             factors[at[1] + i * num_rows + r] = observations[row, i]
-        for k in range(num_layers):
+        for k in range(len(sizes) - 1):
             factors[at[2 * k + 1] + sizes[k] * num_rows + r] = 1.0
         for a in range(num_actions):
             factors[at[-3] + a * num_rows + r] = 1.0 if r % num_actions == a else 0.0
-    begin = 0
-    for k in range(num_layers - 1):
-        n, m = sizes[k], sizes[k + 1]
-        for i in range(0, m, TILE):
-            for r in range(0, num_rows, TILE):
-                sums = product_tile(parameters, begin + i, m, factors, at[2 * k + 1] + r, num_rows, n + 1)
-                outputs = tanh_of(sums)
-                store_tile(factors, at[2 * k + 3] + i * num_rows + r, num_rows, m - i, TILE, outputs)
-        begin += (n + 1) * m
-    for k in range(num_layers - 1, 0, -1):
-        n, m = sizes[k], sizes[k + 1]
-        weights = np.empty(n * m + TILE)
-        transpose(parameters, begin, m, n, m, weights)
-        for i in range(0, n, TILE):
-            for r in range(0, num_rows, TILE):
-                y = load(factors, at[2 * k + 1] + i * num_rows + r, num_rows, TILE, TILE)
-                slopes = product_tile(weights, i, n, factors, at[2 * k] + r, num_rows, m) * fma(-y, y, 1.0)
-                store_tile(factors, at[2 * k - 2] + i * num_rows + r, num_rows, n - i, TILE, slopes)
-        begin -= (sizes[k - 1] + 1) * n
+
+
+def _fill_outputs(parameters, begin, n, m, factors, x, y, num_rows):
+    """The inputs [m, R] at y of the next layer, from a layer's inputs [n, R] at x and parameters [n, m] at `begin`."""
+    for i in range(0, m, TILE):
+        for r in range(0, num_rows, TILE):
+            outputs = tanh_of(product_tile(parameters, begin + i, m, factors, x + r, num_rows, n))
+            store_tile(factors, y + i * num_rows + r, num_rows, m - i, TILE, outputs)
+
+
+def _fill_slopes(parameters, begin, n, m, factors, y, slopes, slopes_before, num_rows):
+    """The slopes [n, R] of the layer before, whose outputs are at y, from a layer's slopes [m, R]."""
+    weights = np.empty(n * m + TILE)
+    transpose(parameters, begin, m, n, m, weights)
+    for i in range(0, n, TILE):
+        for r in range(0, num_rows, TILE):
+            outputs = load(factors, y + i * num_rows + r, num_rows, TILE, TILE)
+            total = product_tile(weights, i, n, factors, slopes + r, num_rows, m) * fma(-outputs, outputs, 1.0)
+            store_tile(factors, slopes_before + i * num_rows + r, num_rows, n - i, TILE, total)
 
 
 def _fill_gram_matrix(sizes, factors, at, total):
@@ -199,7 +211,12 @@ def _pull_back(sizes, factors, at, padded, u, result):
 
 solve_compiled = compile_template(
     _solve,
-    factorise=compile_template(_factorise),
+    factorise=compile_template(
+        _factorise,
+        fill_both_ends=compile_template(_fill_both_ends),
+        fill_outputs=compile_template(_fill_outputs),
+        fill_slopes=compile_template(_fill_slopes),
+    ),
     fill_gram_matrix=compile_template(_fill_gram_matrix, layer_tile=compile_template(_layer_tile)),
     iterate=compile_template(_iterate, multiplied=compile_template(_multiplied), dot=compile_template(_dot)),
     pull_back=compile_template(_pull_back),
