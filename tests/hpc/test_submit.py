@@ -15,7 +15,8 @@ from hpc import submit
 
 QSUB = ROOT / ".qsub/usr/bin/qsub"  # where `make system-deps` unpacks it
 RUN = ("--env", "pendulum-nlr", "--time", "00:20:00")
-SMALL = ("--set", "num_trajectories=4", "num_branches=2", "hidden_sizes=8,8", "--num_iterations", "150")
+LENGTH = 4000  # iterations, some seconds: a warning is to meet the run on its way
+SMALL = ("--set", "num_trajectories=4", "num_branches=2", "hidden_sizes=8,8", "--num_iterations", str(LENGTH))
 
 
 def submitted(tmp_path, *arguments, scheduler="slurm", dry_run=True):
@@ -78,7 +79,10 @@ def test_scripts_pass_shellcheck(tmp_path, scheduler):
     assert checked.returncode == 0, checked.stdout
 
 
-def undisturbed(program, folder):
+@pytest.fixture(scope="module")
+def undisturbed(program, tmp_path_factory):
+    """The log of seed 0."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
     assert program("run", "--env", "pendulum-nlr", "--seed", "0", *SMALL, "--log_dir", str(folder)).returncode == 0
     return deterministic_part(folder)
 
@@ -94,7 +98,7 @@ def site(monkeypatch, mpirun):
 
 
 @pytest.mark.slow
-def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path, site, program, monkeypatch):
+def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path, site, undisturbed, monkeypatch):
     """The script's body under the variables that PBS sets; `qsub` writes down what it was asked."""
     assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", scheduler="pbs") == 0
     folder, run = tmp_path / "jobs/tdpo-pendulum-nlr-1", tmp_path / "runs/tdpo-pendulum-nlr-0"
@@ -119,7 +123,7 @@ def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path,
     assert refused.returncode != 0 and "PBS_ARRAY_INDEX: is not set by this PBS" in refused.stderr
     monkeypatch.setenv("TASK", "0")
     assert subprocess.run(["bash", str(folder / "again.sh")], capture_output=True, timeout=300).returncode == 0
-    assert deterministic_part(run) == undisturbed(program, tmp_path / "whole")
+    assert deterministic_part(run) == undisturbed
 
 
 @pytest.fixture
@@ -138,7 +142,7 @@ def cluster(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
-    tmp_path, site, program, cluster, monkeypatch
+    tmp_path, site, undisturbed, cluster, monkeypatch
 ):
     """Slurm reads PBS scripts; it knows no PBS_ARRAY_INDEX and no -o, so: one run, and logs of other names."""
     if not QSUB.exists():
@@ -157,12 +161,12 @@ def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
     cluster.wait_for(lambda: cluster.states("2") == {"COMPLETED"}, "the job's second submission to end")
     logs = "".join(path.read_text() for path in (tmp_path / "jobs/tdpo-pendulum-nlr-1").glob("*.sh.o*"))
     assert "exit code 85" in logs and "resumed at iteration" in logs
-    assert deterministic_part(run) == undisturbed(program, tmp_path / "whole")
+    assert deterministic_part(run) == undisturbed
 
 
 @pytest.mark.slow
 def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undisturbed(
-    tmp_path, site, program, cluster, capfd
+    tmp_path, site, undisturbed, cluster, capfd
 ):
     assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", dry_run=False) == 0
     job = re.search(r"Submitted batch job (\d+)", capfd.readouterr().out)[1]
@@ -173,8 +177,8 @@ def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undis
     cluster.wait_for(lambda: "queues again" in log.read_text(), "the checkpoint of task 0")
     cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "both tasks to end", seconds=300)
     assert "exit code 85" in log.read_text() and "resumed at iteration" in log.read_text()
-    assert deterministic_part(runs[0]) == undisturbed(program, tmp_path / "whole")
-    assert deterministic_part(runs[1]).count("\n") == 150
+    assert deterministic_part(runs[0]) == undisturbed
+    assert deterministic_part(runs[1]).count("\n") == LENGTH
     cluster.run("scontrol", "requeue", f"{job}_1")  # finished: it ends at once
     cluster.wait_for(lambda: "finished already" in log.with_name("1.log").read_text(), "task 1 to say so")
     cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "task 1 to end again")
