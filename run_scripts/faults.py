@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NUM_ITERATIONS = 400
+NUM_ITERATIONS = 3000
 RUN = (
     *("--env", "pendulum-nlr", "--set", "num_trajectories=6", "num_branches=3", "hidden_sizes=16,16"),
     *("--num_iterations", str(NUM_ITERATIONS), "--checkpoint_every", "20"),
@@ -239,6 +239,7 @@ def main() -> int:
     has_failed = False
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
+        ENVIRONMENT["TMPDIR"] = name  # what a killed mpirun leaves behind stops a later one of the same process number
         code, output = Run(work / "undisturbed").end()
         assert code == 0, output
         expected = deterministic_part(work / "undisturbed")

@@ -40,6 +40,7 @@ def test_leg_killed_and_resumed_on_other_ranks_is_the_same(background_program, p
         time.sleep(0.002)
     kill_all(str(tmp_path / "run"))
     killed.communicate()
+    assert killed.returncode != 0
     assert program("run", *LEG_RUN, str(tmp_path / "run"), "--resume", ranks=3).returncode == 0
     assert deterministic_part(tmp_path / "run") == deterministic_part(leg_reference)
 

@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -13,9 +15,16 @@ def command(mpirun: str, module: str, *arguments: str, ranks: int) -> list[str]:
     return python if ranks == 1 else [mpirun, "-np", str(ranks), *python]
 
 
+@cache
+def scratch() -> tempfile.TemporaryDirectory:
+    """For mpirun, which refuses to start where one of the same process number was killed."""
+    return tempfile.TemporaryDirectory(prefix="mpirun-", ignore_cleanup_errors=True)
+
+
 def mpi_environment() -> dict[str, str]:
     return {
         **os.environ,
+        "TMPDIR": scratch().name,
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
