@@ -33,7 +33,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common import cg, few_rows, mlp
-from ..common.adam import Adam
 from ..common.blocks import ROWS_PER_BLOCK, Blocks
 from ..common.checks import NotFinite, require_finite, require_memory, require_trajectories
 from ..common.comm import Comm
@@ -49,12 +48,14 @@ from ..common.devine import (
     num_branches,
     roll_vines,
 )
+from ..common.exploration_scale import ExplorationScale
+from ..common.line_search import LineSearch, search_line, step_coefficients
 from ..common.running_stats import RunningStats, folded, unfolded
+from ..common.safeguard import Safeguard
 from ..common.seeding import generator
 from ..config import Settings, option
 
 TINY = 1e-100  # what a schedule decays to at last
-EXPLORATION_RANGE = (1e-3, 10.0)  # floor and ceiling of the adaptive sigma, relative to its initial value
 
 
 @dataclass(frozen=True)
@@ -338,73 +339,6 @@ def best_step(config: Config, solution: cg.Solution) -> Step:
     )
 
 
-# The advanced variant.
-
-
-def step_coefficients(config: Config) -> np.ndarray:
-    """Ascending: 0, then geometrically from the span to 1."""
-    return np.append(0.0, np.geomspace(config.line_search_span, 1.0, config.line_search_size - 1))
-
-
-class LineSearch(NamedTuple):
-    coefficient: float
-    num_steps: int
-
-
-def search_line(config: Config, roller, comm: Comm, theta: np.ndarray, step: np.ndarray, starts) -> LineSearch:
-    """The coefficient c of best mean return of theta + c step over the same starts; the ranks share the starts."""
-    coefficients, num_replicates = step_coefficients(config), len(starts)
-    states = roller.start_states(starts[comm.share(num_replicates)])
-    tried = [roller.rollouts(theta + c * step, states, num_recorded=0) for c in coefficients]
-    mine = np.stack([np.stack([t.returns, t.lengths], axis=1) for t in tried], axis=1)  # [R of this rank, C, 2]
-    everyone = comm.gather(mine, num_replicates)
-    best = int(np.argmax(everyone[:, :, 0].mean(axis=0)))  # the first, so the smallest of equals
-    return LineSearch(float(coefficients[best]), int(everyone[:, :, 1].sum()))
-
-
-class Explorer(NamedTuple):
-    """log sigma of each action coordinate, and Adam's moments of its gradient."""
-
-    log_std: np.ndarray  # [A]
-    log_std_mean: np.ndarray  # [A]
-    log_std_square: np.ndarray  # [A]
-    log_std_updates: Any = 0.0
-
-    def adapted(self, config: Config, directions: np.ndarray, vines: Vines) -> "Explorer":
-        """After a step along d/dlog sigma E[A] = E[A (z^2 - 1)], z the perturbation over sigma."""
-        z = directions / np.exp(self.log_std)  # [N, K, A]
-        gradient = np.mean((vines.weights * vines.even_advantages)[..., None] * (z**2 - 1), axis=(0, 1))
-        adam = Adam(self.log_std_mean, self.log_std_square, self.log_std_updates)
-        adam, change = adam.step(gradient, learning_rate=config.exploration_learning_rate)
-        low, high = np.log(config.exploration_std) + np.log(EXPLORATION_RANGE)
-        return Explorer(np.clip(self.log_std + change, low, high), *adam)
-
-
-LEAST_TRUST = 1 / 8
-
-
-class Safeguard(NamedTuple):
-    """The best parameters so far, and how much of the trust region is used since the last drop from them."""
-
-    safe_theta: np.ndarray  # [P]
-    safe_payoff: Any = -np.inf
-    trust: Any = 1.0
-
-    def after(self, theta: np.ndarray, payoff: float, max_drop: float | None) -> tuple["Safeguard", bool]:
-        """The safeguard after parameters were tried, and whether to go back from them.
-
-        Small steps too that drop again and again say that the best was a fluke: it is forgotten.
-        """
-        trust = min(1.0, 1.1 * self.trust)
-        if max_drop is None or payoff > self.safe_payoff:
-            return Safeguard(theta, payoff, trust), False
-        if self.safe_payoff - payoff <= max_drop * abs(self.safe_payoff):
-            return self._replace(trust=trust), False
-        if self.trust / 2 >= LEAST_TRUST:
-            return self._replace(trust=self.trust / 2), True
-        return Safeguard(theta, payoff, self.trust), False
-
-
 class Learner:
     """Algorithm 1, one iteration at a time. `state` is all that a checkpoint must hold."""
 
@@ -429,17 +363,16 @@ class Learner:
         self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self._safeguard = Safeguard(self.theta)
         self._stats = RunningStats.none(roller.layer_sizes[0])
-        nothing = np.zeros(action_size)
-        self._explorer = Explorer(nothing + np.log(config.exploration_std), nothing, nothing)
+        self._scale = ExplorationScale.initial(config.exploration_std, action_size)
 
     def state(self) -> dict[str, np.ndarray]:
-        parts = {**self._safeguard._asdict(), **self._explorer._asdict(), **self._stats._asdict()}
+        parts = {**self._safeguard._asdict(), **self._scale._asdict(), **self._stats._asdict()}
         return {"theta": self.theta, **{name: np.asarray(value) for name, value in parts.items()}}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         self.theta = state["theta"]
         self._safeguard = Safeguard(**{name: state[name] for name in Safeguard._fields})
-        self._explorer = Explorer(**{name: state[name] for name in Explorer._fields})
+        self._scale = ExplorationScale(**{name: state[name] for name in ExplorationScale._fields})
         self._stats = RunningStats(**{name: state[name] for name in RunningStats._fields})
 
     def begin_from(self, state: dict[str, np.ndarray]) -> None:
@@ -451,7 +384,7 @@ class Learner:
         """Collect vines, step, and return the row for the log. Raises if anything is not finite."""
         config, roller = scheduled(self.config, total_timesteps, self._roller.horizon), self._roller
         is_advanced = config.variant == "advanced"
-        std = np.exp(self._explorer.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
+        std = np.exp(self._scale.log_std) if is_advanced else np.full(roller.layer_sizes[-1], config.exploration_std)
         plan, vines = self._collect(config, std, iteration)
         discounted_return = vines.discounted_returns.sum() / self.config.num_trajectories
         payoff = discounted_return * self._payoff_scale
@@ -466,7 +399,7 @@ class Learner:
             step = self._best_step(config, std, vines)
             if is_advanced:
                 search = self._search_line(step, iteration)
-                self._explorer = self._explorer.adapted(self.config, plan.directions, vines)
+                self._adapt_exploration(plan, vines)
             self.theta = self.theta + search.coefficient * step.delta_theta
             if config.use_observation_normalisation:
                 self._merge_observations(vines)
@@ -528,7 +461,17 @@ class Learner:
         self.theta = folded(self.theta, self._roller.layer_sizes, self._stats)
 
     def _search_line(self, step: Step, iteration: int) -> LineSearch:
-        roller = self._roller
-        num_replicates = self.config.line_search_replicates if roller.start_size > 0 else 1
+        config, roller = self.config, self._roller
+        num_replicates = config.line_search_replicates if roller.start_size > 0 else 1
         starts = generator(self._seed, "line_search", iteration).random((num_replicates, roller.start_size))
-        return search_line(self.config, roller, self._comm, self.theta, step.delta_theta, starts)
+        coefficients = step_coefficients(config.line_search_size, config.line_search_span)
+        return search_line(roller, self._comm, coefficients, self.theta, step.delta_theta, starts)
+
+    def _adapt_exploration(self, plan: Plan, vines: Vines) -> None:
+        config = self.config
+        self._scale = self._scale.adapted(
+            plan.directions,
+            vines,
+            initial_std=config.exploration_std,
+            learning_rate=config.exploration_learning_rate,
+        )

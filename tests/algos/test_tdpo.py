@@ -1,5 +1,4 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import linear_quadratic
 import numpy as np
@@ -325,29 +324,6 @@ def test_schedules_follow_the_timesteps():
     assert last.max_branch_steps == 1000 and last.delta_max > 0
 
 
-def test_safeguard_goes_back_only_from_a_large_drop_and_then_trusts_less():
-    start = tdpo.Safeguard(np.zeros(1))
-    first, goes_back = start.after(np.ones(1), -5.0, max_drop=1.0)
-    assert not goes_back and first.safe_payoff == -5.0 and first.safe_theta == 1
-    second, goes_back = first.after(np.full(1, 2.0), -9.9, max_drop=1.0)
-    assert not goes_back and second == first
-    third, goes_back = second.after(np.full(1, 3.0), -10.1, max_drop=1.0)
-    assert goes_back and third.trust == 0.5 and third.safe_theta == 1
-    fourth, _ = third.after(np.full(1, 4.0), -4.0, max_drop=1.0)
-    assert fourth.trust == pytest.approx(0.55) and fourth.safe_theta == 4
-    unguarded, goes_back = second.after(np.full(1, 3.0), -1e9, max_drop=None)
-    assert not goes_back and unguarded.safe_theta == 3  # what was best before does not count
-
-
-def test_safeguard_forgets_a_best_from_which_small_steps_drop_too():
-    safeguard = tdpo.Safeguard(np.zeros(1), -1.0)
-    for _ in range(3):
-        safeguard, goes_back = safeguard.after(np.ones(1), -5.0, max_drop=1.0)
-        assert goes_back and safeguard.safe_theta == 0
-    safeguard, goes_back = safeguard.after(np.ones(1), -5.0, max_drop=1.0)
-    assert not goes_back and safeguard.safe_theta == 1 and safeguard.safe_payoff == -5.0
-
-
 def test_learner_returns_to_its_best_parameters_and_remembers_them_in_its_state():
     problem = toy(num_trajectories=4, num_branches=2, delta_max=0.1, c2=0, max_drop=0.5)
     learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
@@ -478,46 +454,6 @@ def test_gradient_is_unbiased_when_the_scales_differ():
     samples = np.array([problem.gradient(problem.plan(i)._replace(starts=starts)) for i in range(400)])
     standard_error = samples.std(axis=0) / np.sqrt(len(samples)) + 1e-12
     assert np.abs((samples.mean(axis=0) - exact) / standard_error).max() < 4.5  # of 22 parameters
-
-
-class Quadratic:
-    """A roller whose returns are -(theta - best)^2: the line search's answer is known."""
-
-    start_size, horizon, layer_sizes = 1, 1, (1, 1)
-
-    def start_states(self, starts):
-        return starts
-
-    def rollouts(self, theta, states, *, num_recorded):
-        value = -np.sum((theta - 1.0) ** 2)
-        ones = np.ones(len(states))
-        return SimpleNamespace(returns=value * ones, lengths=ones)
-
-
-def test_line_search_takes_the_best_coefficient_and_rejects_harm():
-    config = tdpo.Config(variant="advanced", line_search_size=5, line_search_span=1e-3)
-    np.testing.assert_allclose(tdpo.step_coefficients(config), [0, 1e-3, 1e-2, 1e-1, 1])
-    theta, starts = np.zeros(1), np.zeros((3, 1))
-    search = tdpo.search_line(config, Quadratic(), Comm(), theta, np.array([11.0]), starts)
-    assert search.coefficient == pytest.approx(0.1) and search.num_steps == 15
-    harmful = tdpo.search_line(config, Quadratic(), Comm(), theta, np.array([-1.0]), starts)
-    assert harmful.coefficient == 0
-    useless = tdpo.search_line(config, Quadratic(), Comm(), theta, np.array([0.0]), starts)
-    assert useless.coefficient == 0  # all are equal: the smallest
-
-
-def test_exploration_scale_follows_where_larger_perturbations_gain():
-    rng = np.random.default_rng(0)
-    config = tdpo.Config(variant="advanced", exploration_std=0.5, exploration_learning_rate=0.05)
-    nothing = np.zeros(2)
-    explorer = tdpo.Explorer(nothing + np.log(0.5), nothing, nothing)
-    for _ in range(500):
-        z = rng.standard_normal((50, 4, 2))
-        directions = np.exp(explorer.log_std) * z
-        gains = z[..., 0] ** 2 - z[..., 1] ** 2  # the first coordinate should explore more, the second less
-        vines = SimpleNamespace(weights=np.ones((50, 4)), even_advantages=gains)
-        explorer = explorer.adapted(config, directions, vines)
-    np.testing.assert_allclose(np.exp(explorer.log_std), 0.5 * np.array(tdpo.EXPLORATION_RANGE)[::-1])
 
 
 def test_advanced_variant_reaches_the_optimum_of_the_toy_and_counts_its_search():
