@@ -104,7 +104,7 @@ def parse_like(name: str, value, example):
     Without an example, a text that looks like a truth value or a number is one.
     """
     if example is None:
-        return _parse_freely(value) if isinstance(value, str) else value
+        return _parse_freely(name, value) if isinstance(value, str) else value
     if isinstance(example, bool):
         if str(value).lower() not in ("true", "false"):
             raise ValueError(f"{name} must be true or false, got {value!r}")
@@ -116,14 +116,17 @@ def parse_like(name: str, value, example):
     return parse_number(name, str(value), type(example))
 
 
-def _parse_freely(text: str):
+def _parse_freely(name: str, text: str):
     if text.lower() in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text.lower()]
     for kind in (int, float):
         try:
-            return kind(text)
+            value = kind(text)
         except ValueError:
-            pass
+            continue
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {text!r}")
+        return value
     return text
 
 
@@ -155,10 +158,7 @@ def _checked(field: dataclasses.Field, value):
     if value is None and is_optional:
         return None
     if base is tuple and isinstance(value, (list, tuple)):
-        value = tuple(value)
-        for part in value:
-            _check_number(field, part, int)
-        return value
+        return tuple(_check_number(field, part, int) for part in value)
     if base in (int, float):
         return _check_number(field, value, base)
     if not isinstance(value, base):

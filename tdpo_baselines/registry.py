@@ -59,9 +59,12 @@ def make_environment(name: str, options: dict):
     import gymnasium
 
     from .common import classic_gym
+    from .common.gym_roller import GymEnvironment, say_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     made_with = _without_delay(env_id, options)
+    if name not in ENVIRONMENTS:
+        say_warnings_once()
     try:
         if env_id.startswith(classic_gym.PREFIX):
             env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **made_with)
@@ -71,8 +74,6 @@ def make_environment(name: str, options: dict):
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {error}") from error
     if hasattr(env.unwrapped, "kernel"):
         return env.unwrapped.kernel
-    from .common.gym_roller import GymEnvironment
-
     if options.get("delay_steps"):
         env = import_module("envs.action_delay").ActionDelay(env, options["delay_steps"])
     return GymEnvironment(env)

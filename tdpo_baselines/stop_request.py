@@ -7,7 +7,7 @@ class StopRequest:
     """Ctrl-C, SIGTERM, SIGUSR1 ask for a stop at the next safe point; a second Ctrl-C ends at once."""
 
     def __init__(self):
-        self.reason = ""
+        self.number = 0  # of the last signal
 
     def __enter__(self) -> "StopRequest":
         self._before = {n: signal.signal(n, self._ask) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
@@ -18,6 +18,6 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _ask(self, number, frame):
-        if self.reason and number == signal.SIGINT:
+        if self.number and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.reason = signal.Signals(number).name
+        self.number = number

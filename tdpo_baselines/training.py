@@ -1,12 +1,13 @@
 """The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
 
-An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `load_state()`,
-`begin_from()`, `theta`, and `replay_bytes`, how much its state may grow beyond what it is at first. Every stage has a
-learner of its own. All ranks run this loop in step; only rank 0 writes.
+An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `replicated()`, the part of
+it that all ranks hold alike, `load_state()`, `begin_from()`, `theta`, and `replay_bytes`, how much its state may grow
+beyond what it is at first. Every stage has a learner of its own. All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
 import importlib.util
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from .stop_request import StopRequest
 
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
-ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same parameters
+ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same
 SECONDS_BETWEEN_REPORTS = 0.2  # and the log of all iterations in between; each one's, if they take longer
 MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may come to take longer, and stop requests must not wait for many
 
@@ -143,7 +144,7 @@ class Training:
             self._rows.append(self._row(self._iterate()))
             stop_reason, is_saving = self._report() if self._is_report_due() else ("", False)
             if is_saving or progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
-                comm.check_equal("parameters", self._learner.theta)
+                comm.check_equal(self._learner.replicated())
             if is_saving:
                 self._save()
             if stop_reason and not self.is_finished():
@@ -191,7 +192,7 @@ class Training:
         """Only the policy is kept: payoffs of two stages cannot be compared."""
         before, self._learner = self._learner, self._learners[self._stage()]()
         self._require_space()
-        self._learner.begin_from(before.state())
+        self._learner.begin_from(before.replicated())
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
         self._next_report = 0  # its iterations may take longer
         self._console.say(f"stage {self._stage() + 1} begins after iteration {self._progress.iteration}")
@@ -213,11 +214,12 @@ class Training:
 
     def _report(self) -> tuple[str, bool]:
         """Let rank 0 log what is not in the log yet; the reason to stop, if there is one, and whether to save."""
-        stop_reason, is_due, self._next_report = self._comm.on_root(self._log)
+        signals = self._comm.gather(np.array([self._stop.number]), self._comm.size)  # any rank may be asked
+        stop_reason, is_due, self._next_report = self._comm.on_root(lambda: self._log(int(signals.max())))
         self._rows = []
         return stop_reason, bool(is_due or stop_reason or self.is_finished())
 
-    def _log(self) -> tuple[str, bool, int]:
+    def _log(self, stop_signal: int) -> tuple[str, bool, int]:
         """Write the rows, show the last now and then; the reason to stop, whether to save, and when to report again."""
         progress, before, budget = self._progress, self._before, self._budget
         assert self._csv is not None
@@ -232,8 +234,8 @@ class Training:
         if self._rows:
             seconds_left = elapsed * (1 - done) / (done - done_before)
             self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
-        limit = budget.max_walltime
-        stop_reason = self._stop.reason or ("max_walltime" if limit is not None and elapsed >= limit else "")
+        stop_reason = "max_walltime" if budget.max_walltime is not None and elapsed >= budget.max_walltime else ""
+        stop_reason = signal.Signals(stop_signal).name if stop_signal else stop_reason
         is_due = (
             now - self._last_saved >= budget.checkpoint_seconds or progress.iteration % budget.checkpoint_every == 0
         )
@@ -255,6 +257,8 @@ class Training:
 
     def _write_checkpoints(self, learned: dict) -> None:
         progress, config = self._progress, self._config.to_json()
+        assert self._csv is not None
+        self._csv.sync()  # a checkpoint is of no use without the rows before it
         if progress.best_theta is None:
             checkpoint.clear(self._folder.best)  # of an earlier stage
         elif progress.best_iteration != self._best_saved:

@@ -66,8 +66,8 @@ class Learner(OffPolicyLearner):
         self._parameter_scale = 0.1  # of the noise, relative to each layer's parameters; adapts itself
         self._forward = comm.first_on_each_host(lambda: mlp.Forward(roller.layer_sizes, roller.style))
 
-    def state(self) -> dict[str, np.ndarray]:
-        return {**super().state(), "parameter_scale": np.asarray(self._parameter_scale)}
+    def replicated(self) -> dict[str, np.ndarray]:
+        return {**super().replicated(), "parameter_scale": np.asarray(self._parameter_scale)}
 
     def begin_from(self, state: dict[str, np.ndarray]) -> None:
         super().begin_from(state)

@@ -369,6 +369,8 @@ class Learner:
         parts = {**self._safeguard._asdict(), **self._scale._asdict(), **self._stats._asdict()}
         return {"theta": self.theta, **{name: np.asarray(value) for name, value in parts.items()}}
 
+    replicated = state
+
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         self.theta = state["theta"]
         self._safeguard = Safeguard(**{name: state[name] for name in Safeguard._fields})

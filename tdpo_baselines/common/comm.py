@@ -43,6 +43,10 @@ class Comm:
         """All items [num_items, ...] on every rank, from each rank's share."""
         return mine
 
+    def gather_on_root(self, mine: np.ndarray, num_items: int) -> np.ndarray | None:
+        """All items [num_items, ...] on rank 0, None elsewhere."""
+        return mine
+
     def sum(self, mine: np.ndarray, num_items: int) -> np.ndarray:
         """Sum over all items, in item order: the same to the bit on any number of ranks."""
         return sum_in_order(mine)
@@ -98,14 +102,15 @@ class Comm:
     def abort(self) -> None:
         sys.exit(1)
 
-    def check_equal(self, name: str, array: np.ndarray) -> None:
-        """Raise, on every rank, naming the first rank whose array differs from rank 0's."""
-        digest = np.frombuffer(hashlib.sha256(array.tobytes()).digest(), dtype=np.uint8)
-        digests = self.gather(digest[None], self.size)  # [ranks, 32]
-        different = np.flatnonzero((digests != digests[0]).any(axis=1))
+    def check_equal(self, arrays: dict[str, np.ndarray]) -> None:
+        """Raise, on every rank, naming the first rank that has an array other than rank 0's."""
+        mine = b"".join(hashlib.sha256(np.asarray(array).tobytes()).digest() for array in arrays.values())
+        digests = self.gather(np.frombuffer(mine, dtype=np.uint8).reshape(1, len(arrays), -1), self.size)
+        different = np.argwhere((digests != digests[0]).any(axis=2))  # [each, (rank, array)]
         if len(different):
+            rank, number = different[0]
             raise RuntimeError(
-                f"{name} of rank {different[0]} differ from rank 0's; "
+                f"{list(arrays)[number]} of rank {rank} differs from rank 0's; "
                 "its memory or its software differs: resume from the last checkpoint with --resume"
             )
 
@@ -143,12 +148,16 @@ class MPIComm(Comm):
         self._call("allgatherv", mine, parts)
         return everyone
 
-    def sum(self, mine, num_items):
-        """Rank 0 adds and tells the others: to send all items to all ranks would take longer."""
+    def gather_on_root(self, mine, num_items):
         mine = np.ascontiguousarray(mine)
-        total = np.empty(mine.shape[1:], dtype=mine.dtype)
         everyone, parts = self._buffer(mine, num_items) if self.rank == 0 else (None, None)
         self._call("gatherv", mine, parts)
+        return everyone
+
+    def sum(self, mine, num_items):
+        """Rank 0 adds and tells the others: to send all items to all ranks would take longer."""
+        everyone = self.gather_on_root(mine, num_items)
+        total = np.empty(mine.shape[1:], dtype=mine.dtype)
         if everyone is not None:
             total[...] = sum_in_order(everyone)
         self._call("bcast", total)

@@ -9,12 +9,14 @@ State vector: step count, observation, then either MuJoCo's state and the genera
 the actions so far.
 """
 
+import sys
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from . import mlp
+from . import launcher, mlp
+from .checks import require_memory
 from .rollout import Rollouts
 
 NUM_SEEDS = 2**31
@@ -34,9 +36,10 @@ class GymEnvironment:
         self.action_size = len(self.action_low)
         self.observation_size = _observation_size(env)
         self._seed, self._num_steps, self._observation = 0, 0, np.zeros(self.observation_size)
+        require_memory("actions of env.max_episode_steps", 8.0 * self.horizon * self.action_size)
         self._actions = np.zeros((self.horizon, self.action_size))
         self._mujoco_size = 0
-        self._saved: np.ndarray | None = None  # the present state, if it was saved or loaded and no step was made since
+        self._saved: np.ndarray | None = None  # the present state, if it was saved and nothing happened since
         self.is_restored = self._can_restore()
         if not self.is_restored and not self._is_reproducible():
             raise ValueError(
@@ -83,6 +86,7 @@ class GymEnvironment:
         """Be in that state again. Returns the number of steps that were replayed for it."""
         if self._saved is not None and np.array_equal(state, self._saved):
             return 0 if self.is_restored else int(state[0])  # the count must not depend on what was done before
+        self._saved = None
         num_steps, rest = int(state[0]), state[1 + self.observation_size :]
         if not self.is_restored:
             self.reset(int(rest[0]))
@@ -231,6 +235,21 @@ class GymRoller:
             if is_terminal or is_truncated:
                 break
         out.final_states[b] = environment.save()
+
+
+def say_warnings_once() -> None:
+    """MuJoCo's warnings to standard error, each once and by rank 0 alone; by itself it appends them to a file in the
+    working directory, on every rank."""
+    import mujoco
+
+    said = set()
+
+    def say(text: str) -> None:
+        if text not in said and not launcher.rank():
+            print(f"MuJoCo warns: {text}", file=sys.stderr, flush=True)
+        said.add(text)
+
+    mujoco.set_mju_user_warning(say)
 
 
 def _horizon(env: Any) -> int:

@@ -26,5 +26,6 @@ def search_line(
     tried = [roller.rollouts(theta + c * step, states, num_recorded=0) for c in coefficients]
     mine = np.stack([np.stack([t.returns, t.lengths], axis=1) for t in tried], axis=1)  # [R of this rank, C, 2]
     everyone = comm.gather(mine, num_replicates)
-    best = int(np.argmax(everyone[:, :, 0].mean(axis=0)))  # the first, so the smallest of equals
+    means = everyone[:, :, 0].mean(axis=0)
+    best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first, so the smallest of equals
     return LineSearch(float(coefficients[best]), int(everyone[:, :, 1].sum()))

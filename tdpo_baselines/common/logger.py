@@ -1,6 +1,7 @@
 """progress.csv and the console: what a run says while it goes on."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -51,6 +52,10 @@ class ProgressCSV:
                 f"cannot write {self._path}: {error.strerror}; make room and continue with --resume"
             ) from error
 
+    def sync(self) -> None:
+        """Rows on the disk, not only with the operating system."""
+        os.fsync(self._file.fileno())
+
 
 class Console:
     """A table on rank 0: a line now and then, with the time left."""
@@ -65,8 +70,13 @@ class Console:
         self._num_lines = 0
 
     def say(self, text: str) -> None:
-        if not self._is_quiet:
+        if self._is_quiet:
+            return
+        try:
             print(text, flush=True)
+        except BrokenPipeError:  # of `| head`: nobody listens any more, which is no reason to stop
+            self._is_quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def show(self, row: dict, *, fraction_done: float, seconds_left: float, is_last: bool) -> None:
         now = time.monotonic()

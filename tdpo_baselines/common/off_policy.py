@@ -1,9 +1,9 @@
 """What DDPG and TD3 share: a deterministic actor and critics, learning from replayed transitions.
 
-Every stream has its own part of the replay and gives its share of every minibatch. With one stream all
-updates between two segments are one compiled loop; with several, ranks compute the gradients of their
-streams' shares, a call and a sum per update, and the run is the same on any number of ranks. Gradients are
-float32.
+Every stream has its own part of the replay and gives its share of every minibatch. A small minibatch is not
+worth a message: rank 0 makes all updates between two segments in one compiled loop and tells the others. Of a
+large one the ranks compute the gradients of their streams' shares, a call and a sum per update. Which of the two
+is decided by the settings, so a run is the same on any number of ranks. Gradients are float32.
 
 Shapes: N streams of which this rank has n, L steps of each per segment, K updates after it, M rows of a
 minibatch, C critics, O observation, A action, P parameters of the actor, Q of a critic.
@@ -24,6 +24,8 @@ from .replay import Columns, Replay
 from .seeding import generator
 from .segments import Streams
 from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
+
+MAX_ROWS_AT_ONCE = 1024  # of a minibatch whose updates rank 0 makes alone
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,8 @@ class OffPolicyLearner:
         self._replay = Replay(num_mine, config.buffer_size // N, self._columns.width)
         self.replay_bytes = 4 * self._columns.width * config.buffer_size
         self._formulas = Formulas(roller.layer_sizes, roller.is_action_limited, config, tricks)
-        load_tensorflow_in_turn(comm)
+        self._is_at_once = N == 1 or config.batch_size <= MAX_ROWS_AT_ONCE
+        load_tensorflow_in_turn(comm, is_needed=comm.rank == 0 or not self._is_at_once)
         self._compiled: Any = None
         self._colour = Colour.of(config.noise, config.noise_bandwidth)
         self._noise_state = self._colour.initial(generator(seed, "noise"), N, A)  # [N, A, filters]
@@ -321,9 +324,12 @@ class OffPolicyLearner:
     def theta(self) -> np.ndarray:
         return np.asarray(self._now.networks.actor, np.float64)
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Gathers the replay: all ranks must ask together."""
-        N = self.config.num_trajectories
+    def state(self) -> dict[str, Any]:
+        """Gathers the replay on rank 0: all ranks must ask together."""
+        replay = self._comm.gather_on_root(self._replay.filled, self.config.num_trajectories)
+        return {**self.replicated(), "replay_rows": replay}
+
+    def replicated(self) -> dict[str, np.ndarray]:
         networks = self._now.networks._asdict()
         return {
             **{"theta" if name == "actor" else name: np.float64(value) for name, value in networks.items()},
@@ -332,7 +338,6 @@ class OffPolicyLearner:
             **self._streams.state(),
             "noise_state": self._noise_state,
             "num_updates": np.asarray(self._num_updates),
-            "replay_rows": self._comm.gather(self._replay.filled, N),
             "replay_added": np.asarray(self._replay.num_added),
         }
 
@@ -386,10 +391,14 @@ class OffPolicyLearner:
         return rows, np.clip(noise, -tricks.target_noise_clip, tricks.target_noise_clip)
 
     def _update(self, number: int) -> None:
-        if self.config.num_trajectories == 1:
-            self._now = self._all_at_once(*self._minibatches(number, 0))
+        comm, minibatches = self._comm, [self._minibatches(number, i) for i in range(self._mine.start, self._mine.stop)]
+        if self._is_at_once:
+            rows, noise = (
+                comm.gather_on_root(np.stack(parts), self.config.num_trajectories) for parts in zip(*minibatches)
+            )
+            self._now = comm.on_root(lambda: self._all_at_once(side_by_side(rows), side_by_side(noise)), expected=())
         else:
-            self._step_by_step([self._minibatches(number, i) for i in range(self._mine.start, self._mine.stop)])
+            self._step_by_step(minibatches)
         self._num_updates += self.config.updates_per_round
 
     def _all_at_once(self, rows: np.ndarray, noise: np.ndarray) -> State:
@@ -414,6 +423,11 @@ class OffPolicyLearner:
             self._now = self._now.with_critics(mean(critic_gradient, rows, noise), config.critic_learning_rate)
             if (self._num_updates + i + 1) % self._tricks.policy_delay == 0:
                 self._now = self._now.with_actor(mean(actor_gradient, rows), config)
+
+
+def side_by_side(parts: Any) -> np.ndarray:
+    """The streams' parts [N, K, M/N, D] of minibatches as whole ones. [K, M, D]"""
+    return np.concatenate(list(parts), axis=1)
 
 
 def torch_like_parameters(sizes: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -228,6 +228,8 @@ class OnPolicyLearner:
         """All that a checkpoint must hold."""
         return {**self._agent.state(), **self._adam.state()}
 
+    replicated = state
+
     def load_state(self, state: dict[str, Any]) -> None:
         self._agent.load_state(state)
         self._adam = Adam.from_state(state)
