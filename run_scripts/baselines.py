@@ -63,7 +63,7 @@ COMPARISONS = {
     f"{task}-{algorithm}": Experiment(
         f"{algorithm} on {task}",
         task,
-        range(2),
+        range(3),
         COMPARED_TIMESTEPS,
         ("--alg", algorithm, *(("--set", *options) if options else ())),
     )
@@ -103,7 +103,7 @@ def is_finished(name: str, runs: Path) -> bool:
 
 
 def comparison_table(runs: Path) -> str:
-    lines = ["| task | algorithm | payoff, each seed | minutes |", "|---|---|---|---|"]
+    lines = ["| task | algorithm | payoff, each seed | in-band share, each seed | minutes |", "|---|---|---|---|---|"]
     for task, settings in COMPARED.items():
         for algorithm in settings:
             name = f"{task}-{algorithm}"
@@ -111,7 +111,8 @@ def comparison_table(runs: Path) -> str:
                 summaries = summaries_of(COMPARISONS[name], runs / name, *EPISODES)
                 each = ", ".join(f"{s['payoff']:.4f}" for s in summaries.values())
                 minutes = np.mean([s["seconds"] for s in summaries.values()]) / 60
-                lines.append(f"| {task} | {algorithm} | {each} | {minutes:.1f} |")
+                shares = ", ".join(f"{s['band_share']:.2f}" for s in summaries.values() if "band_share" in s)
+                lines.append(f"| {task} | {algorithm} | {each} | {shares} | {minutes:.1f} |")
     return "\n".join(lines) + "\n"
 
 

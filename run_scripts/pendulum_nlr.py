@@ -14,11 +14,15 @@ OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # what counts as sol
 EPISODES = ("--episodes", "100")
 
 
+RETUNED = (2, 5, 9)  # after seeds 0 to 2 had shown how unreliable their settings were: other seeds are reported
+TIMESTEPS = {v: 1e8 if v in (5, 9) else 6e7 for v in range(2, 10)}
 EXPERIMENTS = {
     "main": Experiment("Main variant, shipped settings", "pendulum-nlr", range(10), 1e8),
     **{
-        f"variant-{v}": Experiment(f"Variant {v}, shipped settings", f"pendulum-nlr-{v}", range(3), 6e7)
-        for v in range(2, 10)
+        f"variant-{v}": Experiment(
+            f"Variant {v}, shipped settings", f"pendulum-nlr-{v}", range(3, 6) if v in RETUNED else range(3), steps
+        )
+        for v, steps in TIMESTEPS.items()
     },
     "full-starts": Experiment(
         "Main variant, starts on the whole circle", "pendulum-nlr", range(3), 2e8, ("--set", "env.start_scale=1")

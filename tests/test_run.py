@@ -149,16 +149,22 @@ def test_folder_of_another_run_is_refused_and_left_alone(reference, capsys):
     assert (reference / "progress.csv").read_bytes() == before
 
 
-def test_checkpoint_of_another_environment_is_refused(program, tmp_path, reference):
+OTHERS = {
+    "environment: pendulum-nlr here, pendulum-nlr-3 asked for": [word.replace("nlr", "nlr-3") for word in SMALL],
+    "algorithm: tdpo here, ppo1 asked for": ["--alg", "ppo1", "--env", "pendulum-nlr"],
+}
+
+
+@pytest.mark.parametrize("difference", OTHERS)
+def test_checkpoint_of_another_environment_or_algorithm_is_refused(program, tmp_path, reference, difference):
     folder = tmp_path / "run"
-    arguments = [word.replace("pendulum-nlr", "pendulum-nlr-3") for word in SMALL]
-    arguments += ["--num_iterations", "1", "--log_dir", str(folder)]
+    arguments = [*OTHERS[difference], "--num_iterations", "1", "--log_dir", str(folder)]
     assert program("run", *arguments).returncode == 0
     shutil.rmtree(folder / "checkpoints")
     shutil.copytree(reference / "checkpoints", folder / "checkpoints")
     process = program("run", *arguments, "--resume")
     assert process.returncode == 2
-    assert "is of another run (environment: pendulum-nlr here, pendulum-nlr-3 asked for" in process.stderr
+    assert f"is of another run ({difference}" in process.stderr
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

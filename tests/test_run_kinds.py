@@ -61,17 +61,37 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
 
 
 OFF_POLICY = "steps_per_round=20 updates_per_round=6 rounds_per_iteration=3 random_timesteps=300 batch_size=40"
+SHARED = "steps_per_round=100 updates_per_round=3 rounds_per_iteration=3 random_timesteps=300 batch_size=1030"
 KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on every rank, so they are few
     "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
     "few rows": (2, 3, "--env pendulum-nlr --set num_branches=2"),  # on two cores: by every rank, then by rank 0
     "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
     "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
     "replayed": (2, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
-    "trpo": (3, 1, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch_size=100"),
+    "trpo": (2, 3, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch_size=100"),
     "ppo1": (2, 3, "--alg ppo1 --env Hopper-v5 --set steps_per_trajectory=110 minibatch_size=300 num_epochs=2"),
     "td3": (3, 1, f"--alg td3 --env pendulum-nlr --set {OFF_POLICY} buffer_size=500 noise=pink"),
     "ddpg": (1, 2, f"--alg ddpg --env Pendulum-v1 --set {OFF_POLICY} parameter_noise_std=0.2 critic_l2=0.01"),
+    "td3 shared": (2, 3, f"--alg td3 --env pendulum-20hz --set {SHARED} buffer_size=3000"),
 }
+
+
+@pytest.mark.parametrize("algorithm", ["trpo", "td3"])
+def test_baseline_killed_and_resumed_on_other_ranks_is_the_same(background_program, program, tmp_path, algorithm):
+    """Replay and noise included. Killed after the second row, or later."""
+    text = {"trpo": "steps_per_trajectory=300", "td3": f"{OFF_POLICY} noise=ou noise_bandwidth=0.3 buffer_size=5000"}
+    arguments = ("--alg", algorithm, "--env", "pendulum-nlr", "--set", *text[algorithm].split(), "num_trajectories=5")
+    arguments = (*arguments, "hidden_sizes=8,8", "--num_iterations", "300", "--checkpoint_every", "2", "--log_dir")
+    killed = background_program("run", *arguments, str(tmp_path / "killed"), ranks=2)
+    progress = tmp_path / "killed" / "progress.csv"
+    while killed.poll() is None and not (progress.exists() and progress.read_text().count("\n") > 2):
+        time.sleep(0.002)
+    kill_all(str(tmp_path / "killed"))
+    killed.communicate()
+    assert killed.returncode != 0
+    assert program("run", *arguments, str(tmp_path / "killed"), "--resume", ranks=3).returncode == 0
+    assert program("run", *arguments, str(tmp_path / "whole")).returncode == 0
+    assert deterministic_part(tmp_path / "killed") == deterministic_part(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,6 +14,7 @@ Glossary (N streams, L steps of each per update, O observation, A action)
   parameters  policy's theta, log_std and value's theta in a row [P + A + V]
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,13 @@ class Config(OnPolicySettings):
     )
     value_coefficient: float = option(0.5, "weight of the value function's loss (SB3)", low=0, high=1e6)
     entropy_coefficient: float = option(0.0, "weight of the policy's entropy (openai/baselines, SB3)", low=0, high=1e6)
+
+    def remarks(self, environment, num_timesteps: int) -> list[str]:
+        end = self.decay_timesteps or math.inf
+        text = (
+            f"warning: nothing is learned after decay_timesteps={end:g}; pass --set decay_timesteps={num_timesteps:g}"
+        )
+        return [text] * (num_timesteps > end)
 
 
 def check(config: Config, environment, num_ranks: int) -> None:

@@ -6,6 +6,8 @@ Differences from the paper
   3. A time limit is not an end: the value of the state it cut off is bootstrapped.
   4. What is executed may be limited by the environment; probabilities are those of the action before that.
   5. With normalised observations the first update only tells their scale.
+  6. Unlike openai/baselines: Fisher products are of all steps, not of a fifth of them; a step is accepted up to
+     max_kl, not 1.5 times that.
 
 Glossary (N streams, L steps of each per update, O observation, A action, P parameters)
   theta       parameters of the mean action                      [P]

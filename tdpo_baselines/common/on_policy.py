@@ -27,15 +27,17 @@ from .segments import Segments, Streams
 
 @dataclass(frozen=True)
 class OnPolicySettings(Settings):
-    num_trajectories: int = option(2, "streams of episodes, over all ranks", low=1, high=10**6)
+    num_trajectories: int = option(
+        2, "streams of episodes, over all ranks (with the next: 2048 steps, SB3)", low=1, high=10**6
+    )
     steps_per_trajectory: int = option(
         1024, "steps of each stream per update (SB3's PPO: 2048 of one stream)", low=2, high=10**9
     )
     gamma: float = option(0.99, "discount per step (openai/baselines)", above=0, high=1)
     lam: float = option(0.95, "lambda of GAE (openai/baselines ppo1, SB3)", low=0, high=1)
-    hidden_sizes: tuple[int, ...] = option((64, 64), "hidden layers of policy and value, tanh", low=1, high=4096)
-    output_gain: float = option(0.01, "scale of the policy's initial output weights", low=0, high=10)
-    initial_std: float = option(1.0, "initial standard deviation of the action", above=0, high=1e6)
+    hidden_sizes: tuple[int, ...] = option((64, 64), "hidden layers of policy and value, tanh (SB3)", low=1, high=4096)
+    output_gain: float = option(0.01, "scale of the policy's initial output weights (all)", low=0, high=10)
+    initial_std: float = option(1.0, "initial standard deviation of the action (all)", above=0, high=1e6)
     use_observation_normalisation: bool = option(
         True, "networks see observations scaled to mean 0 and deviation 1 (openai/baselines: yes)"
     )

@@ -7,7 +7,7 @@ import pytest
 from tdpo_baselines.algos import ddpg, td3
 from tdpo_baselines.common import mlp
 from tdpo_baselines.common.comm import Comm
-from tdpo_baselines.common.off_policy import Networks, compile_gradients, followed
+from tdpo_baselines.common.off_policy import Networks, action_range, compile_gradients, followed
 from tdpo_baselines.common.replay import Columns, Replay
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow
@@ -127,6 +127,26 @@ def test_actor_and_targets_wait_for_the_policy_delay():
     assert not np.array_equal(np.float32(first.critics), learner._now.networks.critics)
     learner.iterate(1, 30)  # 6
     assert learner._now.actor_adam.count == 1 and not np.array_equal(np.float32(first.actor), learner.theta)
+
+
+def test_actor_and_critics_learn_at_their_own_rates():
+    """Adam's first step is its learning rate, in every parameter with a gradient that is not tiny."""
+    options = {"actor_learning_rate": 1e-3, "critic_learning_rate": 1e-2, "updates_per_round": 1, "batch_size": 60}
+    learner = make_learner(ddpg, rounds_per_iteration=1, random_timesteps=0, steps_per_round=60, **options)
+    before = learner._now.networks
+    learner.iterate(0, 0)
+    for name, rate in {"actor": 1e-3, "critics": 1e-2}.items():
+        step = np.abs(getattr(learner._now.networks, name) - getattr(before, name))
+        assert np.max(step) == pytest.approx(rate, rel=1e-3)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "ou", "pink"])
+def test_noise_of_evaluation_is_that_of_training(noise):
+    kernel = linear_quadratic.limited_kernel()
+    config = td3.Config(noise=noise, noise_std=0.3, noise_bandwidth=0.5)
+    drawn = td3.exploration(config, kernel, {}, np.random.default_rng(0), (4000, 3, 2))
+    assert drawn.shape == (4000, 3, 2)
+    np.testing.assert_allclose(drawn.std(axis=(0, 1)), 0.3 * action_range(kernel)[1], rtol=0.05)
 
 
 def test_replay_keeps_the_latest_transitions_of_every_stream():

@@ -83,23 +83,27 @@ def test_segments_are_the_steps_of_a_plain_loop(name, num_ends):
         for t in range(num_steps):
             if observation is None:
                 start = generator(3, "starts", iteration, 1, t).random()
-                observation, elapsed, total = env.reset(seed=int(start * NUM_SEEDS))[0], 0, 0.0
+                observation, elapsed, total, worth = env.reset(seed=int(start * NUM_SEEDS))[0], 0, 0.0, 0.0
             np.testing.assert_array_equal(segments.observations[1, t], observation)
             action = forward(theta, segments.observations[1, t]) + segments.offsets[1, t]
             executed = np.clip(action, env.action_space.low, env.action_space.high)
             np.testing.assert_array_equal(segments.actions[1, t], executed)
             observation, reward, is_terminal, *_ = env.step(executed)
-            elapsed, total = elapsed + 1, total + reward
+            elapsed, total, worth = elapsed + 1, total + reward, worth + GAMMA**elapsed * reward
             np.testing.assert_array_equal(segments.next_observations[1, t], observation)
             assert segments.rewards[1, t] == reward and segments.is_terminal[1, t] == is_terminal
             assert segments.is_last[1, t] == (is_terminal or elapsed == limit)
             if segments.is_last[1, t]:
-                ended.append((iteration, total))
+                ended.append((iteration, total, worth))
                 observation = None
-        of_update = [paid for at, paid in ended if at == iteration]
+        of_update = np.array([paid for at, *paid in ended if at == iteration])
         assert streams.episodes.num_ended[1] == len(of_update)
-        assert streams.episodes.ended_returns[1] == pytest.approx(sum(of_update), rel=1e-9)
-        assert streams.row()["num_timesteps"] == 2 * num_steps and streams.episodes.num_ended[1] == 0
+        assert streams.episodes.ended_returns[1] == pytest.approx(of_update[:, 0].sum(), rel=1e-9)
+        assert streams.episodes.ended_discounted[1] == pytest.approx(of_update[:, 1].sum(), rel=1e-9)
+        both = streams.episodes.ended_discounted.sum() / streams.episodes.num_ended.sum()
+        row = streams.row()
+        assert row["num_timesteps"] == 2 * num_steps and streams.episodes.num_ended[1] == 0
+        assert row["payoff"] == pytest.approx(both * (1 - GAMMA) / (1 - GAMMA**limit), rel=1e-9)
     assert len(ended) >= num_ends
 
 

@@ -16,7 +16,7 @@ class Quadratic:
         return starts
 
     def rollouts(self, theta, states, *, num_recorded):
-        value = -np.sum((theta - 1.0) ** 2)
+        value = np.nan if np.abs(theta).max() > 20 else -np.sum((theta - 1.0) ** 2)
         ones = np.ones(len(states))
         return SimpleNamespace(returns=value * ones, lengths=ones)
 
@@ -29,5 +29,7 @@ def test_line_search_takes_the_best_coefficient_and_rejects_harm():
     assert search.coefficient == pytest.approx(0.1) and search.num_steps == 15
     harmful = search_line(Quadratic(), Comm(), coefficients, theta, np.array([-1.0]), starts)
     assert harmful.coefficient == 0
+    diverging = search_line(Quadratic(), Comm(), coefficients, theta, np.array([30.0]), starts)
+    assert diverging.coefficient == pytest.approx(0.01)  # of 0.3 and 3: the nearer to 1
     useless = search_line(Quadratic(), Comm(), coefficients, theta, np.array([0.0]), starts)
     assert useless.coefficient == 0  # all are equal: the smallest
