@@ -40,6 +40,7 @@ bench: venv
 	$(BIN)/python benchmarks/leg_speed.py
 	$(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
+	$(MPIRUN) -np 2 $(BIN)/python benchmarks/streams_speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
 
 faults: venv
