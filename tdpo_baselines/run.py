@@ -267,7 +267,7 @@ def list_text() -> str:
     return "\n".join(lines + [f"  {name:16} {target}" for name, (target, _) in registry.ENVIRONMENTS.items()])
 
 
-def prepare_folder(folder: RunFolder, config: RunConfig, *, is_resumed: bool, num_ranks: int) -> None:
+def prepare_folder(folder: RunFolder, config: RunConfig, *, is_resumed: bool, circumstances: dict) -> None:
     """Check and create the run folder: nothing that is there already is overwritten."""
     folder.create()
     folder.lock()
@@ -283,8 +283,7 @@ def prepare_folder(folder: RunFolder, config: RunConfig, *, is_resumed: bool, nu
     except ValueError:
         folder.unlock()
         raise
-    made_with = {**versions(), "num_ranks": num_ranks}
-    folder.write_config(RunConfig(**{**vars(config), "made_with": made_with}))
+    folder.write_config(RunConfig(**{**vars(config), "made_with": {**versions(), **circumstances}}))
 
 
 def versions() -> dict[str, str | None]:
@@ -316,6 +315,10 @@ def stage_text(number: int, changes: dict) -> str:
     return f"stage {number}: {changes['timesteps']} timesteps with {words}"
 
 
+def folder_of(arguments: argparse.Namespace, config: RunConfig) -> RunFolder:
+    return RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
+
+
 def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm, stop: StopRequest):
     """Everything before the first update."""
     from .common.logger import Console
@@ -324,15 +327,15 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
     algorithm = registry.algorithm(config.algorithm)
     options, environment = stages[-1]
     comm.on_root(lambda: check_stages(algorithm, stages, comm.size))
-    folder = RunFolder(arguments.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
-    comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, num_ranks=comm.size))
+    folder, budget = folder_of(arguments, config), make_budget(arguments)
+    circumstances = {"num_ranks": comm.size, "preset": preset, "num_timesteps": budget.num_timesteps}
+    comm.on_root(lambda: prepare_folder(folder, config, is_resumed=arguments.resume, circumstances=circumstances))
     console.say(
         f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {preset}: "
         f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
     )
     if comm.crowd:
         console.say("warning: {} ranks share {} core(s) of a host: a rank per core is faster".format(*comm.crowd))
-    budget = make_budget(arguments)
     for number, changes in enumerate(config.stages, start=1):
         console.say(stage_text(number, changes))
     before = sum(changes["timesteps"] for changes in config.stages)
@@ -391,7 +394,7 @@ def run_together(
 ) -> int:
     """Train on all ranks. What all know of ends in order; anything else on one rank ends the job at once."""
     from .common.checks import NotFinite
-    from .common.comm import Refused, print_rank_traceback
+    from .common.comm import Refused, rank_traceback
 
     exit_code = EXIT_USER_ERROR
     try:
@@ -406,7 +409,10 @@ def run_together(
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
     except Exception:
-        print_rank_traceback(comm)
+        text = rank_traceback(comm)
+        sys.stderr.write(text)
+        with contextlib.suppress(OSError):
+            folder_of(arguments, config).note(comm.rank, text)
         comm.abort()
         return EXIT_FAILED
 

@@ -1,4 +1,6 @@
-"""A run is a folder: config.json, progress.csv, checkpoints/, best/. Everything else reads that folder."""
+"""A run is a folder: config.json, progress.csv, checkpoints/, best/, and rank_NNN.log of ranks that failed.
+
+Everything else reads that folder."""
 
 import fcntl
 import json
@@ -102,6 +104,11 @@ class RunFolder:
 
     def unlock(self) -> None:
         self._lock.close()
+
+    def note(self, rank: int, text: str) -> None:
+        """What a rank has to say when it can say it to no other."""
+        with open(self.path / f"rank_{rank:03d}.log", "a") as file:
+            file.write(text)
 
     def has_run(self) -> bool:
         """Whether anything was computed here."""

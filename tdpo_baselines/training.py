@@ -84,6 +84,8 @@ class Training:
         self._next_report = 0  # iteration
         self._has_warned = False
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
+        self._began = self._last_saved = self._last_report = 0.0  # set when it begins to train
+        self._before = self._progress
 
     def prepare(self, *, is_resumed: bool) -> None:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""

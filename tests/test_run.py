@@ -11,7 +11,7 @@ import signal
 import time
 
 import pytest
-from programs import deterministic_part, kill_all
+from programs import deterministic_part, kill_all, rank_process
 from small_run import SMALL
 
 from tdpo_baselines import run
@@ -93,6 +93,24 @@ def test_interrupt_checkpoints_and_stops(background_program, tmp_path):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 85, output
     assert "stopped at iteration" in output
+    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
+
+
+def test_signal_to_any_rank_stops_them_all(background_program, tmp_path):
+    process = background_program("run", *SMALL, "--log_dir", str(tmp_path / "run"), ranks=2)
+    while not (tmp_path / "run" / "progress.csv").exists() and process.poll() is None:
+        time.sleep(0.01)
+    os.kill(rank_process(str(tmp_path), 1), signal.SIGUSR1)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 85 and "(SIGUSR1)" in output, output
+
+
+def test_closed_output_does_not_end_the_run(background_program, tmp_path):
+    process = background_program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(tmp_path / "run"))
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(60) == 0
+    assert deterministic_part(tmp_path / "run").count("\n") == int(LENGTH)
     assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
 
 
@@ -211,7 +229,8 @@ def test_pickles_in_a_run_folder_are_never_loaded(program, tmp_path, reference):
 def test_config_json_says_how_the_run_was_made(reference):
     config = json.loads((reference / "config.json").read_text())
     assert config["environment"] == "pendulum-nlr" and config["options"]["num_trajectories"] == 7
-    assert config["made_with"]["num_ranks"] == 1 and config["made_with"]["tensorflow"]
+    made_with = config["made_with"]
+    assert made_with["num_ranks"] == 1 and made_with["tensorflow"] and made_with["preset"] == "tuned"
 
 
 def test_evaluation_loads_by_path_alone_and_draws(program, reference, tmp_path):

@@ -160,6 +160,7 @@ def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path,
     process = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(), timeout=120)
     assert process.returncode != 0
     assert f"[rank 1] {kind}: " in process.stderr
+    assert f"[rank 1] {kind}: " in (tmp_path / "run/rank_001.log").read_text()
     assert "[rank 0]" not in process.stderr
 
 

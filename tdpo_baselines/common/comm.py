@@ -247,8 +247,6 @@ def connect() -> Comm:
     return comm
 
 
-def print_rank_traceback(comm: Comm) -> None:
+def rank_traceback(comm: Comm) -> str:
     """The current exception's traceback with the rank before every line."""
-    prefix = f"[rank {comm.rank}] "
-    text = "".join(prefix + line + "\n" for line in traceback.format_exc().splitlines())
-    sys.stderr.write(text)
+    return "".join(f"[rank {comm.rank}] {line}\n" for line in traceback.format_exc().splitlines())

@@ -125,10 +125,10 @@ def test_what_all_ranks_find_is_raised_on_all_and_what_one_finds_alone_ends_the_
 
 def test_a_failure_while_the_other_ranks_wait_ends_the_job(mpirun):
     code = (
-        "from tdpo_baselines.common.comm import connect, print_rank_traceback\n"
+        "import sys; from tdpo_baselines.common.comm import connect, rank_traceback\n"
         "comm = connect()\n"
         "try:\n    comm.first_on_each_host(lambda: 1 / 0)\n"
-        "except ZeroDivisionError:\n    print_rank_traceback(comm); comm.abort()\n"
+        "except ZeroDivisionError:\n    sys.stderr.write(rank_traceback(comm)); comm.abort()\n"
     )
     process = three_ranks(mpirun, code)
     assert process.returncode != 0

@@ -164,3 +164,25 @@ def test_unknown_or_discrete_classic_environments_are_refused():
         registry.check_environment("gym:Nope-v1")
     with pytest.raises(ValueError, match=r"actions must be a vector .* got Discrete\(2\)"):
         make("gym:CartPole-v1")
+
+
+def test_mujoco_warns_on_standard_error_and_leaves_no_file(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    environment = registry.make_environment("HalfCheetah-v5", registry.resolve_options("HalfCheetah-v5", {}))
+    for _ in range(2):
+        environment.reset(0)
+        environment._env.unwrapped.data.qpos[:] = np.nan
+        environment.step(np.zeros(environment.action_size))
+    assert capfd.readouterr().err.count("Nan, Inf or huge value") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_state_loaded_after_another_is_that_state():
+    environment = registry.make_environment("HalfCheetah-v5", registry.resolve_options("HalfCheetah-v5", {}))
+    environment.reset(1)
+    other = environment.save()
+    environment.reset(2)
+    saved = environment.save()
+    environment.load(other)
+    environment.load(saved)
+    assert np.array_equal(environment.save(), saved)

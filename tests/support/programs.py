@@ -38,6 +38,18 @@ def deterministic_part(run: Path) -> str:
     return "\n".join(",".join(row[i] for i in kept) for row in rows)
 
 
+def rank_process(word: str, rank: int) -> int:
+    """Process id of a rank whose command line has `word` in it."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words, variables = (entry / "cmdline").read_text(), (entry / "environ").read_text()
+        except OSError:
+            continue
+        if word in words and f"\0OMPI_COMM_WORLD_RANK={rank}\0" in variables:
+            return int(entry.name)
+    raise ProcessLookupError(f"no process of rank {rank}")
+
+
 def kill_all(word: str) -> None:
     """SIGKILL to every process with `word` in its command line: mpirun's ranks do not die with it."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
