@@ -83,3 +83,8 @@ def test_bad_json_is_explained(tmp_path, content, message):
 def test_missing_file_is_explained(tmp_path):
     with pytest.raises(ValueError, match="cannot read .*: No such file"):
         config.read_json(str(tmp_path / "none.json"))
+
+
+def test_whole_numbers_written_with_a_point_are_whole_in_lists_too():
+    sizes = tdpo.Config.from_values({"hidden_sizes": [64.0, 32]}).hidden_sizes
+    assert sizes == (64, 32) and all(type(size) is int for size in sizes)

@@ -47,6 +47,8 @@ BAD = {
     ): "buffer_size must be at least batch_size",
     ("--env", "pendulum-nlr", "--alg", "ppo1", "--set", "minibatch_size=9999"): "minibatch_size must be at most",
     ("--env", "pendulum-nlr", "--alg", "ddpg", "--set", "buffer_size=1e11"): "transitions of buffer_size need about",
+    ("--env", "Pendulum-v1", "--set", "env.g=nan"): "env.g must be a finite number",
+    ("--env", "Pendulum-v1", "--set", "env.max_episode_steps=10000000000000"): "actions of env.max_episode_steps need",
     ("--env", "pendulum-nlr", "--max_walltime", "1h"): "max_walltime must be HH:MM:SS",
     ("--env", "pendulum-nlr", "--config", "no/such.json"): "cannot read no/such.json",
     ("--env", "pendulum-nlr", "--preset", "papper"): "did you mean 'paper'",
