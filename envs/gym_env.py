@@ -8,6 +8,13 @@ import numpy as np
 from .action_delay import delayed
 from .kernel import Kernel
 
+KERNELS = (  # that `make` imports, and no others: its arguments may come from a file that a user was sent
+    "envs.pendulum:nlr_kernel",
+    "envs.pendulum:long_kernel",
+    "envs.leg.kernels:simple_kernel",
+    "envs.leg.kernels:stochastic_kernel",
+)
+
 
 class KernelEnv(gymnasium.Env):
     """Steps a `Kernel`. The whole state is `env.unwrapped.state`: read it to save, assign to restore."""
@@ -89,10 +96,12 @@ class KernelEnv(gymnasium.Env):
 
 
 def make(kernel: str, render_mode: str | None = None, delay_steps: int = 0, **options) -> KernelEnv:
-    """Entry point of every id: `kernel` is "module:function", called with the user's options.
+    """Entry point of every id: `kernel` is one of KERNELS, called with the user's options.
 
     Actions are applied `delay_steps` steps late.
     """
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
     module, function = kernel.split(":")
     env = KernelEnv(delayed(getattr(import_module(module), function)(**options), delay_steps), render_mode)
     env.recipe = (kernel, render_mode, {"delay_steps": delay_steps, **options})

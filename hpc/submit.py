@@ -104,7 +104,7 @@ def tasks(arguments: argparse.Namespace) -> list[list[str]]:
 
 
 def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
-    """Refuse what a run would refuse, before it has waited in the queue."""
+    """Refuse what a run would refuse, before it has waited in the queue, and arguments that two would set."""
     from tdpo_baselines import registry, run
     from tdpo_baselines.common.checks import TooLittleMemory
 
@@ -113,6 +113,11 @@ def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
     if arguments.ranks < 1:
         raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
     for task in all_tasks:
+        twice = next(
+            (word for word in ("--alg", "--env", "--seed", "--log_dir", "--max_walltime") if task.count(word) > 1), ""
+        )
+        if twice:
+            raise ValueError(f"{twice} is an argument of hpc.submit or set by it, and cannot be one of runs besides")
         if any(word.split() != [word] for word in task):
             raise ValueError(f"arguments of runs cannot hold spaces: {next(w for w in task if w.split() != [w])!r}")
         parsed = run.parse(task)

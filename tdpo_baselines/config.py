@@ -78,7 +78,7 @@ def read_json(path: str) -> dict:
         values = json.loads(Path(path).expanduser().read_text())
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold a JSON object of options, got {type(values).__name__}")

@@ -4,6 +4,8 @@ For algorithms that act with noise the return with that noise, from the same sta
 
 import argparse
 import json
+import math
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,10 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
     """From a run folder (its newest checkpoint, or its best) or from a single checkpoint's folder."""
     path = Path(path).expanduser()
     if checkpoint.is_checkpoint(path):
+        if use_best:
+            raise ValueError(
+                f"--best chooses among a run's checkpoints, and {path} is a single one; pass the run's folder"
+            )
         state = checkpoint.load(path)
     else:
         folder = RunFolder(path)
@@ -60,9 +66,20 @@ class Evaluation:
         return {key: {s: float(getattr(values, s)()) for s in names} for key, values in self.results.items()}
 
 
-def evaluate(trained: Trained, *, num_episodes: int, seed: int, start_values: dict[str, float]) -> Evaluation:
-    """Episodes from drawn starts, of which `start_values` replace some quantities."""
+def evaluate(
+    trained: Trained, *, num_episodes: int, seed: int, start_values: dict[str, float], trusted: str = ""
+) -> Evaluation:
+    """Episodes from drawn starts, of which `start_values` replace some quantities.
+
+    An environment in a module of its own is imported only if it is `trusted`: the run may be someone else's.
+    """
     config = trained.config
+    module = registry.module_of(config.environment)
+    if module and config.environment != trusted:
+        raise ValueError(
+            f"the run's environment is {config.environment}: the module {module} would be imported, which executes it; "
+            f"if you trust it, pass --env {config.environment}"
+        )
     algorithm = registry.algorithm(config.algorithm)
     options = algorithm.Config.from_values(config.options)
     environment = registry.make_environment(
@@ -134,9 +151,14 @@ def table(trained: Trained, evaluation: Evaluation) -> str:
 def as_json(trained: Trained, evaluation: Evaluation) -> str:
     config = trained.config
     head = {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
-    episodes = {name: values.tolist() for name, values in evaluation.results.items()}
-    summary = evaluation.summary()
+    episodes = {name: [finite(value) for value in values.tolist()] for name, values in evaluation.results.items()}
+    summary = {name: {s: finite(v) for s, v in of.items()} for name, of in evaluation.summary().items()}
     return json.dumps({**head, "iteration": trained.iteration, "summary": summary, "episodes": episodes})
+
+
+def finite(value: float) -> float | None:
+    """JSON has no word for what is not finite."""
+    return value if math.isfinite(value) else None
 
 
 def parse_start_values(text: str) -> dict[str, float]:
@@ -156,6 +178,9 @@ def parse_start_values(text: str) -> dict[str, float]:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.evaluate", description=__doc__, allow_abbrev=False)
     parser.add_argument("path", metavar="DIR", help="a run's folder, or one checkpoint's")
+    parser.add_argument(
+        "--env", default="", metavar="NAME", help="the run's environment, where it is module:Id: import that module"
+    )
     parser.add_argument("--episodes", type=int, default=20, metavar="N", help="default: 20")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the starts (default: 0)")
     parser.add_argument(
@@ -181,10 +206,14 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         trained = load(parsed.path, use_best=parsed.best)
-        evaluation = evaluate(trained, num_episodes=parsed.episodes, seed=parsed.seed, start_values=parsed.reset)
+        evaluation = evaluate(
+            trained, num_episodes=parsed.episodes, seed=parsed.seed, start_values=parsed.reset, trusted=parsed.env
+        )
         print(as_json(trained, evaluation) if parsed.json else table(trained, evaluation), flush=True)
         if parsed.plot:
             draw(evaluation).savefig(parsed.plot, dpi=120)
+    except BrokenPipeError:  # of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

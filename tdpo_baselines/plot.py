@@ -34,6 +34,8 @@ def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
         for name in (x, y):
             if name not in progress:
                 raise ValueError(f"{path} has no column {name!r}; it has {', '.join(progress)}")
+        if is_log and np.any(progress[y] >= 0):
+            raise ValueError(f"--log draws values below zero only, and {y} of {path} is not; leave it out")
         groups.setdefault(f"{config.algorithm}, {config.environment}", []).append((progress[x], progress[y]))
     for number, (label, curves) in enumerate(groups.items()):
         colour = f"C{number}"

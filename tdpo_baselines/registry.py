@@ -3,6 +3,7 @@
 import inspect
 from fnmatch import fnmatchcase
 from importlib import import_module, resources
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,7 @@ ENVIRONMENTS = {
     "leg-stochastic": ("envs:tdpo/LegStochastic-v0", {}),
     "leg-100hz": ("envs:tdpo/LegStochastic100Hz-v0", {}),
 }
+PATHS = ("noise_template",)  # options that name files
 
 
 def algorithm(name: str) -> ModuleType:
@@ -38,6 +40,14 @@ def check_environment(name: str) -> None:
     except (ImportError, gymnasium.error.Error) as error:
         near = nearest(name, [*ENVIRONMENTS, *gymnasium.registry])
         raise ValueError(f"unknown environment {name!r}{near}; --list shows what there is ({error})") from error
+
+
+def module_of(name: str) -> str:
+    """What must be imported before an environment of that name is known; nothing for ours and the libraries' own."""
+    from .common import classic_gym
+
+    module = name.removeprefix(classic_gym.PREFIX).rpartition(":")[0]
+    return "" if module == "envs" else module
 
 
 def _spec_of_other(name: str) -> Any:
@@ -63,15 +73,20 @@ def make_environment(name: str, options: dict):
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     made_with = _without_delay(env_id, options)
+    expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
         say_warnings_once()
+        expected = Exception  # others' code may raise anything
     try:
         if env_id.startswith(classic_gym.PREFIX):
             env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **made_with)
         else:
             env = gymnasium.make(env_id, disable_env_checker=True, **made_with)
-    except (TypeError, ImportError, gymnasium.error.Error) as error:
-        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {error}") from error
+    except ValueError:
+        raise
+    except expected as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {why}") from error
     if hasattr(env.unwrapped, "kernel"):
         return env.unwrapped.kernel
     if options.get("delay_steps"):
@@ -104,7 +119,13 @@ def resolve_options(name: str, options: dict) -> dict:
             raise ValueError(
                 f"unknown option 'env.{option}' of {name}{nearest(option, known)}; it has {', '.join(known)}"
             )
-    return known | {option: parse_like(f"env.{option}", value, known[option]) for option, value in options.items()}
+    given = {option: parse_like(f"env.{option}", value, known[option]) for option, value in options.items()}
+    return known | {option: _absolute(value) if option in PATHS else value for option, value in given.items()}
+
+
+def _absolute(path: str) -> str:
+    """A run is evaluated from other folders than it was trained in."""
+    return path and str(Path(path).expanduser().resolve())
 
 
 def environment_options(name: str) -> dict:
@@ -114,7 +135,8 @@ def environment_options(name: str) -> dict:
     check_environment(name)
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
-        return {"delay_steps": 0, **spec.kwargs, "max_episode_steps": spec.max_episode_steps}
+        own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # says which of ours
+        return {"delay_steps": 0, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
         raise ValueError("another package named 'envs' comes first on the path; pip uninstall envs")

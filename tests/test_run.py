@@ -134,12 +134,13 @@ def test_resume_without_a_readable_checkpoint_touches_nothing(program, tmp_path,
     assert (folder / "progress.csv").read_bytes() == (reference / "progress.csv").read_bytes()
 
 
-@pytest.mark.parametrize("damage", ["rows missing", "not a table", "garbage row"])
+@pytest.mark.parametrize("damage", ["rows missing", "not a table", "garbage row", "torn row", "nothing"])
 def test_damaged_progress_is_named_and_left_alone(program, tmp_path, reference, damage):
     folder = tmp_path / "run"
     shutil.copytree(reference, folder)
     lines = (folder / "progress.csv").read_text().splitlines(keepends=True)
     damaged = {"rows missing": lines[:20], "not a table": ["hello\n"], "garbage row": [*lines[:5], "xx\n", *lines[6:]]}
+    damaged |= {"torn row": [*lines[:-1], lines[-1][:-30]], "nothing": []}
     (folder / "progress.csv").write_text("".join(damaged[damage]))
     process = program("run", *SMALL, "--num_iterations", "999", "--log_dir", str(folder), "--resume")
     assert process.returncode == 2 and f"does not hold the {LENGTH} rows before the checkpoint" in process.stderr

@@ -14,7 +14,7 @@ class LineSearch(NamedTuple):
 
 def step_coefficients(size: int, span: float) -> np.ndarray:
     """Ascending: 0, then geometrically from the span to 1."""
-    return np.append(0.0, np.geomspace(span, 1.0, size - 1))
+    return np.append(0.0, np.geomspace(1.0, span, size - 1)[::-1])
 
 
 def search_line(

@@ -20,11 +20,12 @@ class ProgressCSV:
         self._file = open(path, "a")
 
     def _kept_lines(self, last_iteration: int) -> list[str]:
-        if last_iteration == 0 or not self._path.exists():
+        if last_iteration == 0:
             return []
-        header, *rows = self._path.read_text().splitlines(keepends=True) or [""]
+        text = self._path.read_text() if self._path.exists() else ""
+        header, *rows = text.splitlines(keepends=True) or [""]
         self._columns = header.strip().split(",")
-        kept = rows[:last_iteration]
+        kept = [row for row in rows[:last_iteration] if row.count(",") == len(self._columns) - 1 and row[-1] == "\n"]
         expected = [str(iteration) for iteration in range(1, last_iteration + 1)]
         if [row.split(",", 1)[0] for row in kept] != expected or self._columns[0] != "iteration":
             raise ValueError(

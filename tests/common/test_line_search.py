@@ -24,6 +24,7 @@ class Quadratic:
 def test_line_search_takes_the_best_coefficient_and_rejects_harm():
     coefficients = step_coefficients(5, 1e-3)
     np.testing.assert_allclose(coefficients, [0, 1e-3, 1e-2, 1e-1, 1])
+    np.testing.assert_array_equal(step_coefficients(2, 1e-3), [0, 1])
     theta, starts = np.zeros(1), np.zeros((3, 1))
     search = search_line(Quadratic(), Comm(), coefficients, theta, np.array([11.0]), starts)
     assert search.coefficient == pytest.approx(0.1) and search.num_steps == 15

@@ -52,9 +52,13 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
         (("--alg", "tdop"), "did you mean 'tdpo'"),
         (("--sweep", "/no/such"), "No such file"),
         (("--name", "../elsewhere"), "--name must be letters"),
+        (("--sweep", "@--seed 3"), "--seed is an argument of hpc.submit"),
     ],
 )
 def test_what_a_run_would_refuse_is_refused_before_it_waits(tmp_path, capsys, arguments, message):
+    if arguments[1].startswith("@"):  # what a sweep's file holds
+        (tmp_path / "sweep.txt").write_text(arguments[1][1:])
+        arguments = (arguments[0], str(tmp_path / "sweep.txt"))
     assert submitted(tmp_path, *arguments) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "jobs").exists()
