@@ -11,7 +11,7 @@ import signal
 import time
 
 import pytest
-from programs import deterministic_part, kill_all, rank_process
+from programs import deterministic_part, kill_after_rows, rank_process
 from small_run import SMALL
 
 from tdpo_baselines import run
@@ -51,20 +51,15 @@ def test_killed_at_a_random_moment_and_resumed_on_other_ranks_it_is_the_same(
     background_program, program, tmp_path, reference
 ):
     arguments = (*SMALL, "--num_iterations", LENGTH, "--checkpoint_every", "3", "--log_dir", str(tmp_path / "run"))
-    progress = tmp_path / "run" / "progress.csv"
     rng = random.Random()
     for ranks in (2, 1):
         while True:
             process = background_program("run", *arguments, "--resume", ranks=ranks)
-            wanted = rng.randrange(2, 60)
-            while process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > wanted):
-                time.sleep(0.002)
-            kill_all(str(tmp_path))
-            process.communicate()
+            kill_after_rows(process, tmp_path / "run", rng.randrange(2, 60))
             if process.returncode != 0:
                 break
             shutil.rmtree(tmp_path / "run")  # it was faster than the kill: once more
-    with open(progress, "a") as file:
+    with open(tmp_path / "run" / "progress.csv", "a") as file:
         file.write("119,12")  # a torn line, as a kill inside a write would leave
     process = program("run", *arguments, "--resume", ranks=3)
     assert process.returncode == 0, process.stderr

@@ -5,11 +5,10 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
-from programs import ROOT, deterministic_part, kill_all, mpi_environment
+from programs import ROOT, deterministic_part, kill_after_rows, mpi_environment
 from small_run import SMALL
 
 pytestmark = pytest.mark.slow
@@ -35,11 +34,7 @@ def test_leg_is_the_same_on_any_number_of_ranks(program, tmp_path, leg_reference
 
 def test_leg_killed_and_resumed_on_other_ranks_is_the_same(background_program, program, tmp_path, leg_reference):
     killed = background_program("run", *LEG_RUN, str(tmp_path / "run"), ranks=2)
-    progress = tmp_path / "run" / "progress.csv"
-    while killed.poll() is None and not (progress.exists() and progress.read_text().count("\n") > 4):
-        time.sleep(0.002)
-    kill_all(str(tmp_path / "run"))
-    killed.communicate()
+    kill_after_rows(killed, tmp_path / "run", 4)
     assert killed.returncode != 0
     assert program("run", *LEG_RUN, str(tmp_path / "run"), "--resume", ranks=3).returncode == 0
     assert deterministic_part(tmp_path / "run") == deterministic_part(leg_reference)
@@ -83,11 +78,7 @@ def test_baseline_killed_and_resumed_on_other_ranks_is_the_same(background_progr
     arguments = ("--alg", algorithm, "--env", "pendulum-nlr", "--set", *text[algorithm].split(), "num_trajectories=5")
     arguments = (*arguments, "hidden_sizes=8,8", "--num_iterations", "300", "--checkpoint_every", "2", "--log_dir")
     killed = background_program("run", *arguments, str(tmp_path / "killed"), ranks=2)
-    progress = tmp_path / "killed" / "progress.csv"
-    while killed.poll() is None and not (progress.exists() and progress.read_text().count("\n") > 2):
-        time.sleep(0.002)
-    kill_all(str(tmp_path / "killed"))
-    killed.communicate()
+    kill_after_rows(killed, tmp_path / "killed", 2)
     assert killed.returncode != 0
     assert program("run", *arguments, str(tmp_path / "killed"), "--resume", ranks=3).returncode == 0
     assert program("run", *arguments, str(tmp_path / "whole")).returncode == 0

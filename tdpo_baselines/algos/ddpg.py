@@ -9,7 +9,7 @@ Differences from the papers
   5. Parameter noise is drawn anew for every segment and is the same for all streams; there is no layer
      normalisation, the noise being scaled by the r.m.s. of each layer's parameters instead.
 
-Formulas and loop are in common/off_policy.py: DDPG is TD3 with one critic and without its tricks.
+Formulas are in common/dpg.py, the loop in common/off_policy.py: DDPG is TD3 with one critic and without its tricks.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ import numpy as np
 
 from ..common import mlp
 from ..common.comm import Comm
-from ..common.off_policy import OffPolicyLearner, OffPolicySettings, Tricks, check_off_policy, coloured_exploration
+from ..common.dpg import Tricks
+from ..common.off_policy import OffPolicyLearner, OffPolicySettings, check_off_policy, coloured_exploration
 from ..common.seeding import generator
 from ..config import option
 

@@ -6,15 +6,16 @@ Differences from the paper
   3. A time limit is not an end: only what the environment itself ended has no future.
   4. Exploration noise may be coloured, and the actor's output linear.
 
-Formulas and loop are in common/off_policy.py; TD3 is what they do with these tricks: targets are the least
-of two critics' values, of actions with clipped noise; the actor and the targets change with every second
-update of the critics.
+Formulas are in common/dpg.py, the loop in common/off_policy.py; TD3 is what they do with these tricks: targets
+are the least of two critics' values, of actions with clipped noise; the actor and the targets change with every
+second update of the critics.
 """
 
 from dataclasses import dataclass
 
 from ..common.comm import Comm
-from ..common.off_policy import OffPolicyLearner, OffPolicySettings, Tricks, check_off_policy, coloured_exploration
+from ..common.dpg import Tricks
+from ..common.off_policy import OffPolicyLearner, OffPolicySettings, check_off_policy, coloured_exploration
 from ..config import option
 
 

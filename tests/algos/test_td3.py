@@ -7,7 +7,8 @@ import pytest
 from tdpo_baselines.algos import ddpg, td3
 from tdpo_baselines.common import mlp
 from tdpo_baselines.common.comm import Comm
-from tdpo_baselines.common.off_policy import Networks, action_range, compile_gradients, followed
+from tdpo_baselines.common.dpg import Networks, compile_gradients, followed
+from tdpo_baselines.common.off_policy import action_range
 from tdpo_baselines.common.replay import Columns, Replay
 from tdpo_baselines.common.rollout import KernelRoller
 from tdpo_baselines.common.tensorflow_setup import load_tensorflow

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -48,6 +50,15 @@ def rank_process(word: str, rank: int) -> int:
         if word in words and f"\0OMPI_COMM_WORLD_RANK={rank}\0" in variables:
             return int(entry.name)
     raise ProcessLookupError(f"no process of rank {rank}")
+
+
+def kill_after_rows(process: subprocess.Popen, run: Path, num_rows: int) -> None:
+    """SIGKILL to a run in the background and its ranks, once its log has so many rows."""
+    progress = run / "progress.csv"
+    while process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > num_rows):
+        time.sleep(0.002)
+    kill_all(str(run))
+    process.communicate()
 
 
 def kill_all(word: str) -> None:
