@@ -121,5 +121,6 @@ def main(
     arguments = parser.parse_args()
     if arguments.action == "train":
         return train({name: experiments[name] for name in arguments.only}, arguments.runs, arguments.jobs)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     report(arguments.runs, arguments.out)
     return 0

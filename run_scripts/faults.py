@@ -188,7 +188,7 @@ FAULTS = {
     "rank 1 killed (SIGKILL)": rank_killed,
     "rank 1 stopped for 65 s (SIGSTOP)": rank_stopped,
     "exception on rank 1": planted(EXCEPTION, "[rank 1] KeyError"),
-    "a bit of rank 1's parameters flipped": planted(BIT_FLIP, "differ from rank 0's"),
+    "a bit of rank 1's parameters flipped": planted(BIT_FLIP, "differs from rank 0's"),
     "NaN reward on rank 1": planted(NAN, "error:"),
     "disk full": disk_full,
     "run folder removed": folder_removed,
