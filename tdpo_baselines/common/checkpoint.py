@@ -5,10 +5,13 @@ before it. TensorFlow stores a checksum with every array; one that does not fit 
 Nothing is ever unpickled.
 """
 
+import contextlib
+import errno
 import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +34,9 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
     try:
         remove_partial(folder)
         partial.mkdir()  # the folder must be there: one that has disappeared is not to be made anew
-        variables = {name: tf.Variable(value, trainable=False) for name, value in state.items()}
-        tf.train.Checkpoint(**variables).write(str(partial / _FILES))
+        with _still_there(folder):
+            variables = {name: tf.Variable(value, trainable=False) for name, value in state.items()}
+            tf.train.Checkpoint(**variables).write(str(partial / _FILES))
         _sync(partial)
         newer_or_same = [path for path in _newest_first(folder) if path >= target]  # unreadable: they were skipped
         for path in newer_or_same:
@@ -45,6 +49,21 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
         shutil.rmtree(partial, ignore_errors=True)
         fate = "the ones before it are intact" if folder.exists() else "its folder has disappeared"
         raise OSError(f"cannot write checkpoint {target}: {_reason(error)}; {fate}") from error
+
+
+@contextlib.contextmanager
+def _still_there(folder: Path) -> Iterator[None]:
+    """TensorFlow makes folders that it misses: what it made of one that was removed meanwhile is removed again."""
+    before = os.open(folder, os.O_RDONLY)
+    try:
+        yield
+        if not os.path.samestat(os.fstat(before), os.stat(folder)):
+            shutil.rmtree(folder)
+            with contextlib.suppress(OSError):
+                folder.parent.rmdir()  # if there is nothing else
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    finally:
+        os.close(before)
 
 
 def load(path: Path) -> State:

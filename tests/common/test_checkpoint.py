@@ -1,10 +1,12 @@
 import os
 import pickle
+import shutil
 
 import numpy as np
 import pytest
 
 from tdpo_baselines.common import checkpoint
+from tdpo_baselines.common.tensorflow_setup import load_tensorflow
 
 
 def state(value):
@@ -100,3 +102,19 @@ def test_pickled_file_in_its_place_is_never_executed(tmp_path):
     with pytest.raises(OSError, match="none of the checkpoints"):
         checkpoint.load_newest(tmp_path)
     assert not marker.exists()
+
+
+def test_folder_removed_while_tensorflow_writes_is_not_made_anew(tmp_path, monkeypatch):
+    folder = tmp_path / "run" / "checkpoints"
+    folder.mkdir(parents=True)
+    tf = load_tensorflow()
+    write = tf.train.Checkpoint.write
+
+    def remove_and_write(self, path):
+        shutil.rmtree(tmp_path / "run")
+        return write(self, path)
+
+    monkeypatch.setattr(tf.train.Checkpoint, "write", remove_and_write)
+    with pytest.raises(OSError, match="No such file or directory; its folder has disappeared"):
+        checkpoint.save(folder, 1, {"theta": np.zeros(3)}, keep=1)
+    assert not (tmp_path / "run").exists()
