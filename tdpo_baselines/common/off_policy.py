@@ -26,7 +26,7 @@ from .seeding import generator
 from .segments import Streams
 from .tensorflow_setup import load_tensorflow, load_tensorflow_in_turn
 
-MAX_ROWS_AT_ONCE = 1024  # of a minibatch whose updates rank 0 makes alone
+MAX_ROWS_AT_ONCE = 512  # of a minibatch whose updates rank 0 makes alone
 
 
 @dataclass(frozen=True)
