@@ -238,16 +238,17 @@ class GymRoller:
 
 
 def say_warnings_once() -> None:
-    """MuJoCo's warnings to standard error, each once and by rank 0 alone; by itself it appends them to a file in the
+    """MuJoCo's warnings to standard error, each kind once and by rank 0 alone; by itself it appends them to a file in the
     working directory, on every rank."""
     import mujoco
 
     said = set()
 
     def say(text: str) -> None:
-        if text not in said and not launcher.rank():
+        kind = text.partition("Time =")[0]
+        if kind not in said and not launcher.rank():
             print(f"MuJoCo warns: {text}", file=sys.stderr, flush=True)
-        said.add(text)
+        said.add(kind)
 
     mujoco.set_mju_user_warning(say)
 

@@ -169,8 +169,10 @@ def test_unknown_or_discrete_classic_environments_are_refused():
 def test_mujoco_warns_on_standard_error_and_leaves_no_file(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     environment = registry.make_environment("HalfCheetah-v5", registry.resolve_options("HalfCheetah-v5", {}))
-    for _ in range(2):
+    for num_steps in (1, 3):  # at two times, which it tells
         environment.reset(0)
+        for _ in range(num_steps):
+            environment.step(np.zeros(environment.action_size))
         environment._env.unwrapped.data.qpos[:] = np.nan
         environment.step(np.zeros(environment.action_size))
     assert capfd.readouterr().err.count("Nan, Inf or huge value") == 1
