@@ -238,8 +238,8 @@ class GymRoller:
 
 
 def say_warnings_once() -> None:
-    """MuJoCo's warnings to standard error, each kind once and by rank 0 alone; by itself it appends them to a file in the
-    working directory, on every rank."""
+    """MuJoCo's warnings to standard error, each kind once and by rank 0 alone; by itself it appends them to a file in
+    the working directory, on every rank."""
     import mujoco
 
     said = set()
