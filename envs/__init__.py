@@ -9,12 +9,14 @@ IS_TDPO_BASELINES = True  # another package called `envs` exists on PyPI; tools 
 
 _STOCHASTIC_LEG: dict = {"kernel": "envs.leg.kernels:stochastic_kernel"}
 
-for _id, _kwargs in {
+IDS: dict[str, dict] = {
     "tdpo/PendulumNLR-v0": {"kernel": "envs.pendulum:nlr_kernel"},
     "tdpo/PendulumLong-v0": {"kernel": "envs.pendulum:long_kernel"},
     "tdpo/Leg-v0": {"kernel": "envs.leg.kernels:simple_kernel"},
     "tdpo/LegStochastic-v0": _STOCHASTIC_LEG,
     "tdpo/LegStochastic100Hz-v0": {**_STOCHASTIC_LEG, "control_rate_hz": 100},
-}.items():
+}
+
+for _id, _kwargs in IDS.items():
     if _id not in registry:
         register(id=_id, entry_point="envs.gym_env:make", kwargs=_kwargs)

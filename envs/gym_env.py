@@ -5,15 +5,11 @@ from importlib import import_module
 import gymnasium
 import numpy as np
 
+from . import IDS
 from .action_delay import delayed
 from .kernel import Kernel
 
-KERNELS = (  # that `make` imports, and no others: its arguments may come from a file that a user was sent
-    "envs.pendulum:nlr_kernel",
-    "envs.pendulum:long_kernel",
-    "envs.leg.kernels:simple_kernel",
-    "envs.leg.kernels:stochastic_kernel",
-)
+KERNELS = {kwargs["kernel"] for kwargs in IDS.values()}  # no others are imported: a file may have asked
 
 
 class KernelEnv(gymnasium.Env):
@@ -101,7 +97,7 @@ def make(kernel: str, render_mode: str | None = None, delay_steps: int = 0, **op
     Actions are applied `delay_steps` steps late.
     """
     if kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+        raise ValueError(f"kernel must be one of {', '.join(sorted(KERNELS))}, got {kernel!r}")
     module, function = kernel.split(":")
     env = KernelEnv(delayed(getattr(import_module(module), function)(**options), delay_steps), render_mode)
     env.recipe = (kernel, render_mode, {"delay_steps": delay_steps, **options})

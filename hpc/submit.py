@@ -113,9 +113,9 @@ def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
     if arguments.ranks < 1:
         raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
     for task in all_tasks:
-        twice = next(
-            (word for word in ("--alg", "--env", "--seed", "--log_dir", "--max_walltime") if task.count(word) > 1), ""
-        )
+        names = [word.partition("=")[0] for word in task]
+        own = ("--alg", "--env", "--seed", "--log_dir", "--max_walltime")
+        twice = next((name for name in own if names.count(name) > 1), "")
         if twice:
             raise ValueError(f"{twice} is an argument of hpc.submit or set by it, and cannot be one of runs besides")
         if any(word.split() != [word] for word in task):

@@ -53,6 +53,7 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
         (("--sweep", "/no/such"), "No such file"),
         (("--name", "../elsewhere"), "--name must be letters"),
         (("--sweep", "@--seed 3"), "--seed is an argument of hpc.submit"),
+        (("--sweep", "@--seed=3"), "--seed is an argument of hpc.submit"),
     ],
 )
 def test_what_a_run_would_refuse_is_refused_before_it_waits(tmp_path, capsys, arguments, message):
