@@ -11,7 +11,7 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
-    package_data={"tdpo_baselines": ["presets/*.json"], "envs.leg": ["leg.xml"]},
+    package_data={"tdpo_baselines": ["*/presets.json"], "envs.leg": ["leg.xml"]},
     install_requires=[
         "numpy>=1.26",
         "numba>=0.60",

@@ -54,9 +54,9 @@ def peers_speed(algorithm, environments, network, num_steps, _) -> float:
 
 
 def our_speed(algorithm, environments, network, _, num_steps) -> float:
-    from tdpo_baselines import registry
-    from tdpo_baselines.common.comm import Comm
-    from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
+    from tdpo_baselines.common.parallel.comm import Comm
+    from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
+    from tdpo_baselines.harness import registry
 
     prepare_environment()
     load_tensorflow()

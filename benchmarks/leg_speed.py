@@ -11,8 +11,8 @@ from numba import njit
 
 from envs.leg.model import load, memory, mj_step
 from envs.leg.params import POSITION, TORQUE
-from tdpo_baselines import registry
-from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.harness import registry
 
 ROUNDS = 15
 NUM_ROLLOUTS = 2

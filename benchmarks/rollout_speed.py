@@ -8,9 +8,9 @@ import time
 import gymnasium
 import numpy as np
 
-from tdpo_baselines import registry
-from tdpo_baselines.common import mlp
-from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.harness import registry
 
 SECONDS = 3.0
 ROUNDS = 3

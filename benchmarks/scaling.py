@@ -42,16 +42,17 @@ MARK = "scaling: "  # before the result on standard output
 def measure(environment: str, num_trajectories: int, launched: float) -> None:
     """One number of ranks: a short training, what it took to start, and its messages once more."""
     clock = Clock(launched, "launch")
-    from tdpo_baselines.common.tensorflow_setup import prepare_environment
+    from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
 
     prepare_environment()
-    from tdpo_baselines import registry, run
+    from tdpo_baselines import run
+    from tdpo_baselines.harness import registry
 
     config, _ = run.resolve(run.parse(["--env", environment]))
     num_trajectories = max(num_trajectories, config.options["num_trajectories"])
     options, kernel = make_stage(run, config, num_trajectories)
-    from tdpo_baselines.algos import tdpo
-    from tdpo_baselines.common.comm import connect
+    from tdpo_baselines.common.parallel.comm import connect
+    from tdpo_baselines.tdpo import tdpo
 
     clock.ends("imports")
     comm = connect()
@@ -138,11 +139,11 @@ def counted(messages: list[Message]) -> list[list]:
 
 def train(learner, config, comm, calls: list[Message]) -> tuple[float, list[Message]]:
     """Seconds of the first iteration, which compiles graphs, and the messages of the recorded ones."""
-    from tdpo_baselines.budget import Budget
-    from tdpo_baselines.common.logger import Console
-    from tdpo_baselines.run_folder import RunFolder
-    from tdpo_baselines.stop_request import StopRequest
-    from tdpo_baselines.training import Training
+    from tdpo_baselines.harness.budget import Budget
+    from tdpo_baselines.harness.logger import Console
+    from tdpo_baselines.harness.run_folder import RunFolder
+    from tdpo_baselines.harness.stop_request import StopRequest
+    from tdpo_baselines.harness.training import Training
 
     begins, iterate = [], learner.iterate
 
@@ -209,8 +210,8 @@ def measure_work(run, config, comm, num_trajectories: int, timesteps: int) -> di
 
     Schedules are those after so many timesteps; the policy is an early one.
     """
-    from tdpo_baselines import registry
-    from tdpo_baselines.algos import tdpo
+    from tdpo_baselines.harness import registry
+    from tdpo_baselines.tdpo import tdpo
 
     is_shipped = num_trajectories == config.options["num_trajectories"]
     options, kernel = make_stage(run, config, num_trajectories)
@@ -266,7 +267,7 @@ def processor_seconds(function) -> float:
 
 def slowest_shares(roll_vines, arguments: tuple, num_trajectories: int) -> dict[int, float]:
     """Processor seconds of the rank with most to roll out, for numbers of ranks up to the trajectories'."""
-    from tdpo_baselines.common.comm import Comm
+    from tdpo_baselines.common.parallel.comm import Comm
 
     *others, plan = arguments
     slowest = {}

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tdpo_baselines.common.blocks import ROWS_PER_BLOCK
-from tdpo_baselines.common.few_rows import MAX_FEW_ROWS
+from tdpo_baselines.tdpo.blocks import ROWS_PER_BLOCK
+from tdpo_baselines.tdpo.few_rows import MAX_FEW_ROWS
 
 SMALL_PART = 4096  # bytes of a rank's part of a gather, below which rounds are log2(p)
 PREDICTED_RANKS = (16, 72, 144, 1152)

@@ -6,10 +6,10 @@ minibatches, against a call and a sum over the ranks per step, as with large one
 
 import time
 
-from tdpo_baselines import registry
-from tdpo_baselines.common import off_policy
-from tdpo_baselines.common.comm import connect
-from tdpo_baselines.common.tensorflow_setup import prepare_environment
+from tdpo_baselines.common.learners import replay_learner as off_policy
+from tdpo_baselines.common.parallel.comm import connect
+from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
+from tdpo_baselines.harness import registry
 
 ENVIRONMENT = "pendulum-20hz"
 CASES = (((64, 64), 128), ((256, 256), 256), ((256, 256), 1024), ((256, 256), 4096))  # hidden layers, rows
@@ -19,7 +19,7 @@ NUM_ROUNDS = 3
 
 def steps_per_second(comm, hidden_sizes, batch_size, *, is_at_once) -> float:
     """The fastest of some rounds."""
-    from tdpo_baselines.algos import td3
+    from tdpo_baselines.td3 import td3
 
     off_policy.MAX_ROWS_AT_ONCE = batch_size if is_at_once else 0
     num_updates = 50 if batch_size < 1000 else 10

@@ -15,20 +15,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
 
 prepare_environment()  # before anything imports NumPy: one thread
 
 import numpy as np
 
-from tdpo_baselines import registry
-from tdpo_baselines.budget import Budget
-from tdpo_baselines.common import checkpoint
-from tdpo_baselines.common import comm as communication
-from tdpo_baselines.common.logger import Console
+from tdpo_baselines.common.parallel import comm as communication
+from tdpo_baselines.harness import checkpoint, registry
+from tdpo_baselines.harness.budget import Budget
+from tdpo_baselines.harness.logger import Console
+from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
+from tdpo_baselines.harness.stop_request import StopRequest
 from tdpo_baselines.plot import read_progress
-from tdpo_baselines.run_folder import RunConfig, RunFolder
-from tdpo_baselines.stop_request import StopRequest
 
 SIZE = {"num_trajectories": 48, "num_branches": 4}
 CASES = {  # environment, warm-up and measured iterations, changes to the shipped settings
@@ -41,8 +40,8 @@ CASES = {  # environment, warm-up and measured iterations, changes to the shippe
 
 def measure(comm, environment, num_warm_up, num_iterations, changes):
     """Seconds in rollouts (of Gymnasium: in its steps), seconds in all, and timesteps."""
-    from tdpo_baselines.algos import tdpo
-    from tdpo_baselines.training import Training
+    from tdpo_baselines.harness.training import Training
+    from tdpo_baselines.tdpo import tdpo
 
     options = tdpo.Config.from_values({**registry.presets("tdpo", environment).get("tuned", {}), **changes})
     kernel = registry.make_environment(environment, registry.resolve_options(environment, {}))

@@ -105,8 +105,9 @@ def tasks(arguments: argparse.Namespace) -> list[list[str]]:
 
 def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
     """Refuse what a run would refuse, before it has waited in the queue, and arguments that two would set."""
-    from tdpo_baselines import registry, run
-    from tdpo_baselines.common.checks import TooLittleMemory
+    from tdpo_baselines import run
+    from tdpo_baselines.common.parallel.checks import TooLittleMemory
+    from tdpo_baselines.harness import registry
 
     if not re.fullmatch(r"[A-Za-z][\w.-]*", arguments.name):
         raise ValueError(f"--name must be letters, digits, '.', '-' and '_', a letter first, got {arguments.name!r}")

@@ -83,8 +83,8 @@ def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *
     import numpy as np
     from matplotlib.figure import Figure
 
+    from tdpo_baselines.harness.run_folder import RunFolder
     from tdpo_baselines.plot import read_progress
-    from tdpo_baselines.run_folder import RunFolder
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()

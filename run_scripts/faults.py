@@ -27,9 +27,9 @@ RUN = (
     *("--num_iterations", str(NUM_ITERATIONS), "--checkpoint_every", "20"),
 )
 PLANTED = """
-import sys, numpy as np, tdpo_baselines.algos.tdpo as tdpo
+import sys, numpy as np, tdpo_baselines.tdpo.tdpo as tdpo
 from tdpo_baselines import run
-from tdpo_baselines.common import launcher
+from tdpo_baselines.common.parallel import launcher
 iterate, best_step = tdpo.Learner.iterate, tdpo.best_step
 def disturbed(self, iteration, total):
     if iteration == 130 and launcher.rank() == 1:

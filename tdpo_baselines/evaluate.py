@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from . import registry
-from .common import checkpoint
-from .common.checks import require_memory
-from .common.seeding import generator
-from .common.tensorflow_setup import prepare_environment
-from .config import parse_number
-from .run_folder import RunConfig, RunFolder
+from .common.parallel.checks import require_memory
+from .common.parallel.seeding import generator
+from .common.parallel.tensorflow_setup import prepare_environment
+from .harness import checkpoint, registry
+from .harness.config import parse_number
+from .harness.run_folder import RunConfig, RunFolder
 
 
 @dataclass

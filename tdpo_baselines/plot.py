@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .run_folder import RunFolder
+from .harness.run_folder import RunFolder
 
 
 def read_progress(path: str | Path) -> dict[str, np.ndarray]:

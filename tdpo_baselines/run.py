@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import __version__, registry
-from .budget import Budget
-from .common import launcher
-from .common.tensorflow_setup import prepare_environment
-from .config import nearest, parse_number, read_json
-from .run_folder import RunConfig, RunFolder
-from .stop_request import StopRequest
+from . import __version__
+from .common.parallel import launcher
+from .common.parallel.tensorflow_setup import prepare_environment
+from .harness import registry
+from .harness.budget import Budget
+from .harness.config import nearest, parse_number, read_json
+from .harness.run_folder import RunConfig, RunFolder
+from .harness.stop_request import StopRequest
 
 EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
@@ -321,7 +322,7 @@ def folder_of(arguments: argparse.Namespace, config: RunConfig) -> RunFolder:
 
 def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm, stop: StopRequest):
     """Everything before the first update."""
-    from .common.logger import Console
+    from .harness.logger import Console
 
     console = Console(arguments.quiet or comm.rank > 0)
     algorithm = registry.algorithm(config.algorithm)
@@ -343,7 +344,7 @@ def set_up(arguments: argparse.Namespace, config: RunConfig, preset: str, stages
         console.say(f"warning: the run ends before its last stage begins: pass --num_timesteps {2 * before:g} or so")
     for remark in options.remarks(environment, budget.num_timesteps):
         console.say(remark)
-    from .training import Training
+    from .harness.training import Training
 
     def make_learner(stage: Stage):
         options, environment = stage
@@ -376,7 +377,7 @@ def train_or_explain(arguments: list[str], stop: StopRequest) -> int:
         make_budget(parsed)
         config, preset = resolve(parsed)
         stages = make_stages(config)
-        from .common.comm import connect
+        from .common.parallel.comm import connect
 
         comm = connect()
     except ValueError as error:  # the same on every rank
@@ -393,8 +394,8 @@ def run_together(
     arguments: argparse.Namespace, config: RunConfig, preset: str, stages: list[Stage], comm, stop: StopRequest
 ) -> int:
     """Train on all ranks. What all know of ends in order; anything else on one rank ends the job at once."""
-    from .common.checks import NotFinite
-    from .common.comm import Refused, rank_traceback
+    from .common.parallel.checks import NotFinite
+    from .common.parallel.comm import Refused, rank_traceback
 
     exit_code = EXIT_USER_ERROR
     try:

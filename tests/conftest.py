@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from programs import ROOT, command, mpi_environment
 
-from tdpo_baselines.common.tensorflow_setup import load_tensorflow, prepare_environment
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
 
 prepare_environment()
 

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from tdpo_baselines import registry
 from tdpo_baselines.evaluate import Evaluation, Trained, as_json, evaluate
-from tdpo_baselines.run_folder import RunConfig
+from tdpo_baselines.harness import registry
+from tdpo_baselines.harness.run_folder import RunConfig
 
 ENVIRONMENT = "pendulum-20hz"
 

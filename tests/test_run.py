@@ -185,7 +185,7 @@ def test_checkpoint_of_another_environment_or_algorithm_is_refused(program, tmp_
 def test_full_disk_while_logging_is_named_and_nothing_is_lost(program, tmp_path, reference):
     folder = tmp_path / "run"
     shutil.copytree(reference, folder)
-    from tdpo_baselines.common.logger import ProgressCSV
+    from tdpo_baselines.harness.logger import ProgressCSV
 
     log = ProgressCSV(folder / "progress.csv", last_iteration=int(LENGTH))
     log._file = open("/dev/full", "w")

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 from small_run import SMALL
 
-from tdpo_baselines import registry, run
-from tdpo_baselines.common.checks import require_memory
-from tdpo_baselines.run_folder import RunFolder
+from tdpo_baselines import run
+from tdpo_baselines.common.parallel.checks import require_memory
+from tdpo_baselines.harness import registry
+from tdpo_baselines.harness.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 

@@ -137,9 +137,9 @@ def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp
 @pytest.mark.parametrize("kind", ["KeyError", "OSError", "FloatingPointError", "ValueError"])
 def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path, kind):
     code = (
-        "import sys, tdpo_baselines.algos.tdpo as tdpo\n"
+        "import sys, tdpo_baselines.tdpo.tdpo as tdpo\n"
         "from tdpo_baselines import run\n"
-        "from tdpo_baselines.common import launcher\n"
+        "from tdpo_baselines.common.parallel import launcher\n"
         "best_step = tdpo.best_step\n"
         "def broken(*arguments):\n"
         f"    if launcher.rank() == 1: raise {kind}('planted')\n"

@@ -5,10 +5,10 @@ import pytest
 from envs import pendulum
 from envs.action_delay import ActionDelay, delayed
 from envs.leg import kernels
-from tdpo_baselines import registry
-from tdpo_baselines.common import mlp
-from tdpo_baselines.common.gym_roller import GymRoller
-from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.sampling.gym_roller import GymRoller
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.harness import registry
 
 
 def test_no_delay_is_the_kernel_itself():

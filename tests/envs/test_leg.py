@@ -29,8 +29,8 @@ from envs.leg.params import (
     TORQUE,
     TORQUE_BEFORE,
 )
-from tdpo_baselines.common import mlp
-from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 
 REFERENCE = json.loads(Path(__file__).with_name("leg_reference.json").read_text())
 # The reference was made with one version of MuJoCo. Another may add up in another order, and errors grow after an

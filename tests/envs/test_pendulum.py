@@ -4,8 +4,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from envs import pendulum
-from tdpo_baselines.common import mlp
-from tdpo_baselines.common.rollout import KernelRoller
+from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 
 MAKE = {
     "nlr": lambda: gymnasium.make("envs:tdpo/PendulumNLR-v0"),

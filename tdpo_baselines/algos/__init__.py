@@ -1,1 +1,0 @@
-"""One readable module per algorithm."""

@@ -1,0 +1,197 @@
+"""Settings: frozen dataclasses whose fields explain and check themselves, to and from JSON and text.
+
+    @dataclass(frozen=True)
+    class Config(Settings):
+        gamma: float = option(0.99, "discount per step", low=0, high=1)
+
+Unknown names are errors that name the nearest match; nothing is ever evaluated.
+"""
+
+import dataclasses
+import difflib
+import functools
+import json
+import math
+import types
+import typing
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def option(default, meaning: str, *, low=None, high=None, above=None, choices: Iterable = ()):
+    """A field with its meaning and its range: low <= value <= high, or above < value."""
+    details = {"meaning": meaning, "low": low, "high": high, "above": above, "choices": tuple(choices)}
+    return dataclasses.field(default=default, metadata=details)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Base of every config. Validated on construction."""
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+
+    @classmethod
+    def from_values(cls, values: dict) -> "Settings":
+        """Build from names and values; text values are parsed by the field's type."""
+        known = {field.name: field for field in dataclasses.fields(cls)}
+        for name in values:
+            if name not in known:
+                raise ValueError(f"unknown option {name!r}{nearest(name, known)}; --help lists the options")
+        return cls(**{n: _parsed(known[n], v) if isinstance(v, str) else v for n, v in values.items()})
+
+    def changed(self, **values) -> typing.Self:
+        """A copy with values that need no checking: what is worked out in every update."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **values)
+        return other
+
+    def to_values(self) -> dict:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def network_style(self, environment):
+        """How the policy's network is built for that environment; an algorithm may have its own way."""
+        from ..common.networks.mlp import PLAIN
+
+        return PLAIN
+
+    def remarks(self, environment, num_timesteps: int) -> list[str]:
+        """What is worth saying of these settings before a run; an algorithm may have its own."""
+        return []
+
+    @classmethod
+    def describe(cls, defaults: "Settings") -> str:
+        """One entry per option: name, value, meaning, range."""
+        return "\n".join(_described(field, getattr(defaults, field.name)) for field in dataclasses.fields(cls))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """', did you mean X?' if something is near, else ''."""
+    match = difflib.get_close_matches(word, list(known), n=1)
+    return f", did you mean {match[0]!r}?" if match else ""
+
+
+def read_json(path: str) -> dict:
+    """A JSON object from a file, with errors that say what to mend."""
+    try:
+        values = json.loads(Path(path).expanduser().read_text())
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold a JSON object of options, got {type(values).__name__}")
+    return values
+
+
+def parse_number(name: str, text: str, kind: type = float):
+    """A finite number; integers may be written 5e7."""
+    try:
+        if kind is int and text.strip().lstrip("+-").isdigit():
+            return int(text)
+        value = float(text)
+        if math.isfinite(value) and (kind is float or value == int(value)):
+            return kind(value)
+    except ValueError:
+        pass
+    raise ValueError(f"{name} must be {'a finite number' if kind is float else 'a whole number'}, got {text!r}")
+
+
+def parse_like(name: str, value, example):
+    """Value as the type of `example`: a truth value, a text or a number; whole only if the example is.
+
+    Without an example, a text that looks like a truth value or a number is one.
+    """
+    if example is None:
+        return _parse_freely(name, value) if isinstance(value, str) else value
+    if isinstance(example, bool):
+        if str(value).lower() not in ("true", "false"):
+            raise ValueError(f"{name} must be true or false, got {value!r}")
+        return str(value).lower() == "true"
+    if isinstance(example, str):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} must be a text, got {value!r}")
+        return value
+    return parse_number(name, str(value), type(example))
+
+
+def _parse_freely(name: str, text: str):
+    if text.lower() in ("true", "false", "none"):
+        return {"true": True, "false": False, "none": None}[text.lower()]
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {text!r}")
+        return value
+    return text
+
+
+@functools.cache
+def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
+    """The field's type without None, and whether None is allowed (as a value, or to be derived)."""
+    hint: typing.Any = field.type
+    is_optional = isinstance(hint, types.UnionType)
+    if is_optional:
+        (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    return typing.get_origin(hint) or hint, is_optional or field.default is None
+
+
+def _parsed(field: dataclasses.Field, text: str):
+    base, is_optional = _base_type(field)
+    if is_optional and text.lower() in ("none", "null"):
+        return None
+    if base is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{field.name} must be true or false, got {text!r}")
+        return text.lower() == "true"
+    if base is tuple:
+        return tuple(parse_number(field.name, part, int) for part in text.strip("()[] ").split(",") if part.strip())
+    return text if base is str else parse_number(field.name, text, base)
+
+
+def _checked(field: dataclasses.Field, value):
+    base, is_optional = _base_type(field)
+    if value is None and is_optional:
+        return None
+    if base is tuple and isinstance(value, (list, tuple)):
+        return tuple(_check_number(field, part, int) for part in value)
+    if base in (int, float):
+        return _check_number(field, value, base)
+    if not isinstance(value, base):
+        raise ValueError(f"{field.name} must be of type {base.__name__}, got {value!r}")
+    choices = field.metadata["choices"]
+    if choices and value not in choices:
+        near = nearest(str(value), choices)
+        raise ValueError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}{near}")
+    return value
+
+
+def _check_number(field: dataclasses.Field, value, kind: type):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"{field.name} must be a finite number, got {value!r}")
+    if kind is int and value != int(value):
+        raise ValueError(f"{field.name} must be a whole number, got {value!r}")
+    if not _in_range(field, value):
+        raise ValueError(f"{field.name} must be {_range_text(field)}, got {value!r}")
+    return kind(value)
+
+
+def _in_range(field: dataclasses.Field, value) -> bool:
+    low, high, above = (field.metadata[key] for key in ("low", "high", "above"))
+    return (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
+
+
+def _range_text(field: dataclasses.Field) -> str:
+    low, high, above = (field.metadata[key] for key in ("low", "high", "above"))
+    parts = [f"at least {low}"] * (low is not None) + [f"more than {above}"] * (above is not None)
+    return " and ".join(parts + [f"at most {high}"] * (high is not None))
+
+
+def _described(field: dataclasses.Field, value) -> str:
+    limits = " | ".join(field.metadata["choices"]) or _range_text(field)
+    return f"  {field.name}={value}{f'  [{limits}]' if limits else ''}\n        {field.metadata['meaning']}"

@@ -1,0 +1,120 @@
+"""What the parts of the package promise one another: environments, rollers, learners, algorithms.
+
+Protocols, so nothing inherits from them: a class that has these members fits. Shapes: B rollouts, K saved states,
+D perturbed steps, O observation, A action, S state, U start, P parameters.
+"""
+
+import typing
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..common.networks.mlp import Style
+from ..common.sampling.rollouts import Rollouts
+
+Component = dict[str, np.ndarray]
+"""Arrays of one part of a learner, by name."""
+
+State = dict[str, Component]
+"""Everything a checkpoint holds, by component. `state["policy"]["theta"]` is the deterministic policy."""
+
+
+class Environment(Protocol):
+    """A task with flat vectors for observations, actions and its whole state."""
+
+    horizon: int  # steps of an episode at most
+    observation_size: int
+    action_size: int
+    state_size: int
+    start_size: int  # dimensions of the unit cube that starts are drawn from; 0: a single start
+    action_low: np.ndarray  # [A]
+    action_high: np.ndarray  # [A]
+    how_branches_start: str  # shown before a run; empty if there is nothing to say
+
+    def place(self, state: np.ndarray, values: Mapping[str, float]) -> None:
+        """Put a state that was just reset at the given start values."""
+
+
+class Roller(Protocol):
+    """Rolls out an environment with an MLP policy inside the loop."""
+
+    horizon: int
+    start_size: int
+    state_size: int
+    layer_sizes: tuple[int, ...]  # observation, hidden..., action
+    num_parameters: int
+    style: Style  # of the policy network
+    is_action_limited: np.ndarray  # [A] whether the environment clips the action to its range
+
+    def start_states(self, starts: np.ndarray) -> np.ndarray:
+        """Return the states [B, S] at points [B, U] of the unit cube."""
+
+    def rollouts(
+        self,
+        theta: np.ndarray,
+        states: np.ndarray,
+        *,
+        num_steps: np.ndarray | None = None,
+        offsets: np.ndarray | None = None,
+        save_steps: np.ndarray | None = None,
+        num_recorded: int | None = None,
+    ) -> Rollouts:
+        """Roll out from `states` [B, S] for `num_steps` [B] (default: the horizon).
+
+        Add `offsets` [B, D, A] to the first D actions, save the states before `save_steps` [B, K] (ascending), and
+        record the first `num_recorded` steps (default: all).
+        """
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """Return the observation [O] in a state [S]."""
+
+
+class Row(typing.TypedDict):
+    """Keys that every row of the log must have. An algorithm may add numbers of its own."""
+
+    num_timesteps: int  # simulated in this update, by all ranks
+    num_episodes: int
+    return_mean: float
+    discounted_return_mean: float
+    payoff: float  # discounted return per discounted step
+
+
+class Learner(Protocol):
+    """One algorithm at work. All ranks call every method together."""
+
+    replay_bytes: int  # by how much a checkpoint may grow beyond its first size
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The parameters [P] of the deterministic policy."""
+
+    def iterate(self, iteration: int, total_timesteps: int) -> Mapping[str, Any]:
+        """Collect, estimate, step; return the row for the log, with the keys of `Row`."""
+
+    def state(self) -> State:
+        """Return everything a checkpoint must hold, on rank 0 at least."""
+
+    def replicated(self) -> State:
+        """Return the part of the state that is the same on all ranks."""
+
+    def load_state(self, state: State) -> None:
+        """Continue from a checkpoint."""
+
+    def begin_from(self, state: State) -> None:
+        """Take over the policy of the stage before, which may have had another task and other options."""
+
+
+class Algorithm(Protocol):
+    """The face of an algorithm's room, `tdpo_baselines/NAME/__init__.py`."""
+
+    Config: Any  # a frozen `harness.config.Settings`
+    Learner: Any  # Learner(config, roller, comm, seed)
+
+    def check(self, config: Any, environment: Environment, num_ranks: int) -> None:
+        """Raise ValueError if the options cannot run."""
+
+    def exploration(
+        self, config: Any, environment: Environment, state: State, rng: np.random.Generator, shape: tuple[int, ...]
+    ) -> np.ndarray | None:
+        """Return the noise that the policy of a checkpoint explores with, or None if it has none."""

@@ -1,0 +1,3 @@
+from .td3 import Config, Learner, check, exploration
+
+__all__ = ["Config", "Learner", "check", "exploration"]

@@ -1,0 +1,55 @@
+import linear_quadratic
+import numpy as np
+import pytest
+
+from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+
+
+@pytest.fixture(scope="module")
+def roller():
+    return KernelRoller(linear_quadratic.kernel(), (5,), gamma=0.9)
+
+
+@pytest.fixture(scope="module")
+def theta(roller):
+    return mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), output_gain=1.0)
+
+
+def test_a_rollout_does_not_depend_on_its_companions(roller, theta):
+    rng = np.random.default_rng(1)
+    states, num_steps = roller.start_states(rng.random((7, 2))), np.array([30, 1, 0, 17, 30, 2, 5])
+    offsets = rng.standard_normal((7, 3, 2))
+    together = roller.rollouts(theta, states, num_steps=num_steps, offsets=offsets)
+    for b in range(7):
+        alone = roller.rollouts(theta, states[b : b + 1], num_steps=num_steps[b : b + 1], offsets=offsets[b : b + 1])
+        for name in ("observations", "actions", "rewards", "returns", "lengths", "final_states"):
+            assert np.array_equal(getattr(together, name)[b], getattr(alone, name)[0]), name
+    assert together.lengths.tolist() == num_steps.tolist()
+
+
+def test_returns_are_discounted_and_recording_can_be_limited(roller, theta):
+    states = roller.start_states(np.random.default_rng(2).random((3, 2)))
+    full, short = roller.rollouts(theta, states), roller.rollouts(theta, states, num_recorded=4)
+    np.testing.assert_allclose(full.returns, full.rewards @ 0.9 ** np.arange(30))
+    assert np.array_equal(short.returns, full.returns)
+    assert np.array_equal(short.observations, full.observations[:, :4])
+
+
+def test_states_are_saved_before_the_steps_asked_for(roller, theta):
+    states = roller.start_states(np.random.default_rng(3).random((2, 2)))
+    rollouts = roller.rollouts(theta, states, save_steps=np.array([[0, 5, 5], [1, 2, 29]]))
+    assert np.array_equal(rollouts.saved_states[0, 0], states[0])
+    assert np.array_equal(rollouts.saved_states[0, 1], rollouts.saved_states[0, 2])
+    assert np.array_equal(rollouts.saved_states[1, 2], rollouts.observations[1, 29])  # the toy observes its state
+
+
+def test_states_given_are_not_changed(roller, theta):
+    states = roller.start_states(np.full((1, 2), 0.9))
+    before = states.copy()
+    roller.rollouts(theta, states)
+    assert np.array_equal(states, before)
+
+
+def test_no_rollouts_are_no_work(roller, theta):
+    assert roller.rollouts(theta, np.zeros((0, 2))).returns.shape == (0,)

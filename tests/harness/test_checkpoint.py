@@ -1,0 +1,120 @@
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
+from tdpo_baselines.harness import checkpoint
+
+
+def state(value):
+    return {"theta": np.full(1000, value), "iteration": np.asarray(3), "config": '{"a": 1}'}
+
+
+def save_three(folder):
+    for iteration in (10, 20, 30):
+        checkpoint.save(folder, iteration, state(float(iteration)), keep=3)
+
+
+def data_file(folder, iteration):
+    return folder / f"iteration-{iteration:09d}" / "state.data-00000-of-00001"
+
+
+def test_round_trip_is_exact(tmp_path):
+    saved = {**state(0.1), "best_payoff": np.asarray(-np.inf), "big": np.asarray(2**60)}
+    checkpoint.save(tmp_path, 1, saved, keep=2)
+    loaded = checkpoint.load_newest(tmp_path)
+    assert loaded["config"] == saved["config"]
+    for name in ("theta", "iteration", "best_payoff", "big"):
+        assert np.array_equal(loaded[name], saved[name]) and loaded[name].dtype == saved[name].dtype
+
+
+def test_only_the_newest_are_kept_and_nothing_partial_remains(tmp_path):
+    (tmp_path / ".partial-99").mkdir()
+    for iteration in range(6):
+        checkpoint.save(tmp_path, iteration, state(1.0), keep=2)
+    assert sorted(os.listdir(tmp_path)) == ["iteration-000000004", "iteration-000000005"]
+
+
+@pytest.mark.parametrize("damage", ["cut in half", "empty", "flipped bit", "no index", "missing data"])
+def test_damaged_newest_is_skipped_with_a_warning(tmp_path, capsys, damage):
+    save_three(tmp_path)
+    path = data_file(tmp_path, 30)
+    content = bytearray(path.read_bytes())
+    if damage == "cut in half":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "flipped bit":
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    elif damage == "no index":
+        (path.parent / "state.index").unlink()
+    else:
+        path.unlink()
+    assert checkpoint.load_newest(tmp_path)["theta"][0] == 20.0
+    assert "torn or corrupt" in capsys.readouterr().err
+
+
+def test_when_none_can_be_read_it_is_an_error_and_not_a_fresh_start(tmp_path):
+    save_three(tmp_path)
+    for iteration in (10, 20, 30):
+        data_file(tmp_path, iteration).write_bytes(b"")
+    with pytest.raises(OSError, match="none of the checkpoints"):
+        checkpoint.load_newest(tmp_path)
+
+
+def test_saving_removes_unreadable_newer_ones_instead_of_itself(tmp_path):
+    save_three(tmp_path)
+    checkpoint.save(tmp_path, 15, state(15.0), keep=1)
+    assert os.listdir(tmp_path) == ["iteration-000000015"]
+
+
+def test_no_checkpoint_is_none(tmp_path):
+    assert checkpoint.load_newest(tmp_path) is None
+
+
+def test_failed_write_leaves_the_ones_before_intact(tmp_path, monkeypatch):
+    save_three(tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "_sync", full)
+    with pytest.raises(OSError, match="No space left on device; the ones before it are intact"):
+        checkpoint.save(tmp_path, 40, state(40.0), keep=1)
+    assert sorted(os.listdir(tmp_path)) == [f"iteration-{i:09d}" for i in (10, 20, 30)]
+
+
+def test_pickled_file_in_its_place_is_never_executed(tmp_path):
+    marker = tmp_path / "executed"
+
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(marker),)
+
+    folder = tmp_path / "iteration-000000001"
+    folder.mkdir()
+    for name in ("state.index", "state.data-00000-of-00001", "checkpoint"):
+        (folder / name).write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(OSError, match="none of the checkpoints"):
+        checkpoint.load_newest(tmp_path)
+    assert not marker.exists()
+
+
+def test_folder_removed_while_tensorflow_writes_is_not_made_anew(tmp_path, monkeypatch):
+    folder = tmp_path / "run" / "checkpoints"
+    folder.mkdir(parents=True)
+    tf = load_tensorflow()
+    write = tf.train.Checkpoint.write
+
+    def remove_and_write(self, path):
+        shutil.rmtree(tmp_path / "run")
+        return write(self, path)
+
+    monkeypatch.setattr(tf.train.Checkpoint, "write", remove_and_write)
+    with pytest.raises(OSError, match="No such file or directory; its folder has disappeared"):
+        checkpoint.save(folder, 1, {"theta": np.zeros(3)}, keep=1)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,90 @@
+import json
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from tdpo_baselines.harness import config
+from tdpo_baselines.tdpo import tdpo
+
+
+@dataclass(frozen=True)
+class Example(config.Settings):
+    count: int = config.option(3, "how many", low=1, high=10)
+    rate: float | None = config.option(None, "how fast", above=0)
+    kind: str = config.option("red", "which", choices=("red", "green"))
+    is_on: bool = config.option(False, "whether")
+    sizes: tuple[int, ...] = config.option((4, 4), "layers", low=1)
+
+
+def test_text_is_parsed_by_the_fields_type():
+    values = {"count": "7", "rate": "1e-3", "kind": "green", "is_on": "true", "sizes": "8,16"}
+    assert Example.from_values(values) == Example(7, 1e-3, "green", True, (8, 16))
+    assert Example.from_values({"rate": "none", "sizes": ""}) == Example(sizes=())
+    assert Example.from_values({"count": "1e1"}).count == 10
+
+
+def test_json_round_trip():
+    example = Example(rate=0.5)
+    assert Example.from_values(json.loads(json.dumps(example.to_values()))) == example
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"cuont": 1}, "unknown option 'cuont', did you mean 'count'"),
+        ({"count": 0}, "count must be at least 1 and at most 10, got 0"),
+        ({"count": -5}, "count must be at least 1"),
+        ({"count": "huge"}, "count must be a whole number, got 'huge'"),
+        ({"count": "2.5"}, "count must be a whole number"),
+        ({"count": "1e400"}, "count must be a whole number"),
+        ({"count": math.nan}, "count must be a finite number"),
+        ({"rate": "nan"}, "rate must be a finite number"),
+        ({"rate": "inf"}, "rate must be a finite number"),
+        ({"rate": 0}, "rate must be more than 0"),
+        ({"kind": "gren"}, "kind must be one of red, green, got 'gren', did you mean 'green'"),
+        ({"is_on": "maybe"}, "is_on must be true or false"),
+        ({"is_on": 1}, "is_on must be of type bool"),
+        ({"sizes": "4,0"}, "sizes must be at least 1"),
+        ({"count": 10**400}, "count must be at least 1 and at most 10"),
+        ({"count": None}, "count must be a finite number, got None"),
+        ({"kind": "__import__('os').system('true')"}, "kind must be one of"),
+    ],
+)
+def test_bad_values_name_the_field_and_what_was_expected(values, message):
+    with pytest.raises(ValueError, match="^" + message.replace("(", r"\(").replace(")", r"\)")):
+        Example.from_values(values)
+
+
+def test_large_whole_numbers_are_exact():
+    assert config.parse_number("seed", "9007199254740993", int) == 9007199254740993
+
+
+@pytest.mark.parametrize(("value", "example"), [(None, 0.1), ([], 1), (True, 1), (1.5, 1), (3, "angle")])
+def test_environment_options_of_a_wrong_type_are_refused(value, example):
+    with pytest.raises(ValueError, match="env.x must be"):
+        config.parse_like("env.x", value, example)
+
+
+def test_every_option_of_tdpo_is_described():
+    text = tdpo.Config.describe(tdpo.Config())
+    for name in tdpo.Config().to_values():
+        assert f"  {name}=" in text
+
+
+@pytest.mark.parametrize(("content", "message"), [("{", "not valid JSON"), ("[1]", "must hold a JSON object")])
+def test_bad_json_is_explained(tmp_path, content, message):
+    path = tmp_path / "c.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        config.read_json(str(path))
+
+
+def test_missing_file_is_explained(tmp_path):
+    with pytest.raises(ValueError, match="cannot read .*: No such file"):
+        config.read_json(str(tmp_path / "none.json"))
+
+
+def test_whole_numbers_written_with_a_point_are_whole_in_lists_too():
+    sizes = tdpo.Config.from_values({"hidden_sizes": [64.0, 32]}).hidden_sizes
+    assert sizes == (64, 32) and all(type(size) is int for size in sizes)

@@ -1,0 +1,149 @@
+"""PPO's loss against a plain formula and finite differences, and that it learns."""
+
+import linear_quadratic
+import numpy as np
+import pytest
+
+from tdpo_baselines.common.learners import actor_critic as on_policy
+from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.parallel.comm import Comm
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
+from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.ppo1 import ppo1
+
+SIZES = (4, 6, 2)
+
+
+def loss_in_numpy(parameters, rows, config):
+    P = mlp.num_parameters(SIZES)
+    theta, log_std, value_theta = parameters[:P], parameters[P : P + 2], parameters[P + 2 :]
+    observations, taken, old, advantages, targets = np.split(rows, [4, 6, 7, 8], axis=1)
+    z = (taken - mlp.Forward(SIZES)(theta, observations)) / np.exp(log_std)
+    ratio = np.exp(np.sum(-(z**2) / 2 - log_std, axis=1) - old[:, 0])
+    clipped = np.clip(ratio, 1 - config.clip, 1 + config.clip)
+    gain = np.minimum(ratio * advantages[:, 0], clipped * advantages[:, 0])
+    error = mlp.Forward((4, 6, 1))(value_theta, observations)[:, 0] - targets[:, 0]
+    return -gain + config.value_coefficient * error**2 - config.entropy_coefficient * log_std.sum()
+
+
+def test_loss_and_its_gradient_equal_a_plain_formula_and_finite_differences():
+    tf = load_tensorflow()
+    config = ppo1.Config(entropy_coefficient=0.1, clip=0.3)
+    rng = np.random.default_rng(0)
+    policy = mlp.initial_parameters(SIZES, rng, 1.0)
+    value = mlp.initial_parameters((4, 6, 1), rng, 1.0)
+    parameters = np.concatenate([policy, np.log([0.5, 2.0]), value])
+    rows = rng.normal(size=(200, 9))
+    rows[:, 6] = -0.5 * rng.random(200) * 4 - 0.5  # log probabilities near enough: some ratios clipped, some not
+    plain = loss_in_numpy(parameters, rows, config)
+    with tf.GradientTape() as tape:
+        at = tf.constant(parameters)
+        tape.watch(at)
+        losses = ppo1.loss(at, tf.constant(rows), 1.0, config=config, sizes=SIZES)
+        mean = tf.reduce_mean(losses)
+    assert losses.numpy() == pytest.approx(plain, rel=1e-9, abs=1e-9)
+    gradient, h = tape.gradient(mean, at).numpy(), 1e-6
+    for _ in range(4):
+        v = rng.normal(size=len(parameters))
+        up, down = (loss_in_numpy(parameters + sign * h * v, rows, config).mean() for sign in (1, -1))
+        assert (up - down) / (2 * h) == pytest.approx(gradient @ v, rel=1e-4)
+
+
+def test_clipped_ratios_give_no_gradient_to_the_policy():
+    tf = load_tensorflow()
+    config = ppo1.Config(value_coefficient=0.0)
+    P = mlp.num_parameters(SIZES)
+    parameters = np.zeros(P + 2 + mlp.num_parameters((4, 6, 1)))
+    rows = np.zeros((1, 9))
+    for old, advantage, is_clipped in ((-1.0, 1.0, True), (-1.0, -1.0, False), (1.0, -1.0, True), (1.0, 1.0, False)):
+        rows[0, 4:8] = 0.1, 0.1, old, advantage  # new log probability -0.01: ratio e or 1/e
+        with tf.GradientTape() as tape:
+            at = tf.constant(parameters)
+            tape.watch(at)
+            total = tf.reduce_sum(ppo1.loss(at, tf.constant(rows), 1.0, config=config, sizes=SIZES))
+        assert np.all(tape.gradient(total, at).numpy()[:P] == 0) == is_clipped
+
+
+def test_advantages_are_standardised_over_all_streams():
+    advantages = np.random.default_rng(0).normal(3.0, 5.0, (4, 100))
+    scaled = on_policy.standardised(advantages, 4, Comm())
+    assert scaled.mean() == pytest.approx(0, abs=1e-12) and scaled.std() == pytest.approx(1, rel=1e-7)
+    assert np.all(np.isfinite(on_policy.standardised(np.ones((2, 3)), 2, Comm())))
+
+
+def test_clip_decays_if_it_is_told_to():
+    tf = load_tensorflow()
+    rows = np.zeros((1, 9))
+    rows[0, 4:8] = 0.1, 0.1, -0.16, 1.0  # ratio e^0.15
+    parameters = tf.zeros(mlp.num_parameters(SIZES) + 2 + mlp.num_parameters((4, 6, 1)), tf.float64)
+    gains = [
+        -float(ppo1.loss(parameters, tf.constant(rows), tf.constant(0.5, tf.float64), config=config, sizes=SIZES)[0])
+        for config in (ppo1.Config(), ppo1.Config(is_clip_decayed=True, decay_timesteps=9))
+    ]
+    assert gains == pytest.approx([np.exp(0.15), 1.1])
+
+
+def make_learner(kernel=None, **options):
+    values = {"num_trajectories": 3, "steps_per_trajectory": 40, "hidden_sizes": (6,), "minibatch_size": 30}
+    config = ppo1.Config.from_values({**values, **options})
+    roller = KernelRoller(kernel or linear_quadratic.kernel(), config.hidden_sizes, config.gamma)
+    return ppo1.Learner(config, roller, Comm(), seed=1)
+
+
+def test_new_scales_change_neither_the_policy_nor_what_a_value_is_worth():
+    learner = make_learner(output_gain=1.0)
+    agent = learner._agent
+    for i in range(3):
+        learner.iterate(i, 0)
+    observations = np.random.default_rng(0).normal(size=(10, agent.sizes[0]))
+
+    def outputs():
+        """The policy's actions for what it sees, and a value for given inputs, in raw units."""
+        values = agent._value_forward(agent.value_theta, observations) * agent.value_scale
+        return np.append(agent.forward(agent.policy.theta, agent._seen(observations)), values)
+
+    before, scales = outputs(), (agent.value_scale, *agent._stats.std)
+    agent.collect(3)
+    assert outputs() == pytest.approx(before, rel=1e-9)
+    assert not np.any(np.array(scales) == (agent.value_scale, *agent._stats.std)) and agent.value_scale > 1
+
+
+def test_advantages_and_targets_are_those_of_a_slow_reference():
+    """From the value function of each observation and the next, with the settings' gamma and lambda."""
+    options = {"gamma": 0.9, "lam": 0.7, "use_return_normalisation": False, "output_gain": 1.0}
+    learner = make_learner(linear_quadratic.ending_kernel(), **options)
+    agent = learner._agent
+    learner.iterate(0, 0)
+    segments = agent.streams.collect(agent.theta, agent._noise(1), 1)
+    batch = agent._prepared(segments)
+    values, after = (
+        agent._value_forward(agent._value_theta, agent._seen(rows))[..., 0]
+        for rows in (segments.observations, segments.next_observations)
+    )
+    advantages = np.zeros_like(values)
+    for n, t in np.ndindex(values.shape):
+        for k in range(t, values.shape[1]):
+            future = 0.0 if segments.is_terminal[n, k] else after[n, k]
+            advantages[n, t] += (0.9 * 0.7) ** (k - t) * (segments.rewards[n, k] + 0.9 * future - values[n, k])
+            if segments.is_last[n, k]:
+                break
+    assert segments.is_terminal.any()
+    assert batch.targets == pytest.approx(advantages + values, rel=1e-9)
+    assert batch.advantages == pytest.approx((advantages - advantages.mean()) / advantages.std(), rel=1e-5)
+
+
+def test_schedules_follow_the_global_count_of_timesteps():
+    learner = make_learner(decay_timesteps=1000)
+    assert [learner._decay(steps) for steps in (0, 250, 1000, 2000)] == [1.0, 0.75, 0.0, 0.0]
+    learner.iterate(0, 0)
+    assert learner.iterate(1, 900)["step_norm"] > 0
+    assert learner.iterate(2, 1000)["step_norm"] == pytest.approx(0, abs=1e-5)  # float32
+
+
+def test_ppo1_approaches_the_optimum_of_the_linear_quadratic_toy():
+    options = {"num_trajectories": 8, "steps_per_trajectory": 90, "hidden_sizes": (), "gamma": 0.95, "output_gain": 0.0}
+    learner = make_learner(**options, initial_std=0.5, minibatch_size=90, learning_rate=3e-3)
+    for i in range(120):
+        learner.iterate(i, 0)
+    best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
+    assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.25 * best
