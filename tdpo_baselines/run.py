@@ -17,7 +17,7 @@ from .common.parallel import launcher
 from .common.parallel.tensorflow_setup import prepare_environment
 from .harness import registry
 from .harness.budget import Budget
-from .harness.config import nearest, parse_number, read_json
+from .harness.config import did_you_mean, parse_number, read_json
 from .harness.run_folder import RunConfig, RunFolder
 from .harness.stop_request import StopRequest
 
@@ -72,7 +72,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
         word = unknown[0].split("=")[0]
-        raise ValueError(f"unknown argument {unknown[0]!r}{nearest(word, known)}; --help lists the arguments")
+        raise ValueError(f"unknown argument {unknown[0]!r}{did_you_mean(word, known)}; --help lists the arguments")
     return parsed
 
 
@@ -122,7 +122,7 @@ def split_stages(values: dict) -> tuple[dict[str, dict], dict]:
         if not changes:
             break
         if "timesteps" not in changes:
-            raise ValueError(f"{name}.timesteps is missing: how long it lasts{nearest('timesteps', changes)}")
+            raise ValueError(f"{name}.timesteps is missing: how long it lasts{did_you_mean('timesteps', changes)}")
         stages[name] = {**changes, "timesteps": whole_number(f"{name}.timesteps", str(changes["timesteps"]), low=0)}
     later = [key for key in values if re.match(r"stage[0-9]+\.", key)]
     if later:
@@ -195,7 +195,7 @@ def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[s
         return name, {}
     if name not in available:
         raise ValueError(
-            f"no preset {name!r} of {algorithm} for {environment}{nearest(name, available)}; "
+            f"no preset {name!r} of {algorithm} for {environment}{did_you_mean(name, available)}; "
             f"there is {', '.join([*available, 'none'])}"
         )
     return name, dict(available[name])
@@ -256,7 +256,7 @@ def help_text(arguments: argparse.Namespace) -> str:
         others |= {f"{name}.{key}": value for name, changes in stages.items() for key, value in changes.items()}
     config = algorithm.Config.from_values(values)
     where = f"for {arguments.env}, preset {preset}" if arguments.env else "defaults; add --env NAME for its preset"
-    text += f"\noptions of {arguments.alg} for --set ({where}):\n{algorithm.Config.describe(config)}\n"
+    text += f"\noptions of {arguments.alg} for --set ({where}):\n{config.describe()}\n"
     if arguments.env:
         text += f"\noptions of {arguments.env}, and of its stages, for --set:\n"
         text += "".join(f"  {name}={value}\n" for name, value in others.items())

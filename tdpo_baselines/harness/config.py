@@ -3,6 +3,7 @@
     @dataclass(frozen=True)
     class Config(Settings):
         gamma: float = option(0.99, "discount per step", low=0, high=1)
+        cg_damping: float = option(0.01, "multiple of the identity added to H", low=0, group="conjugate gradient")
 
 Unknown names are errors that name the nearest match; nothing is ever evaluated.
 """
@@ -18,62 +19,74 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def option(default, meaning: str, *, low=None, high=None, above=None, choices: Iterable = ()):
-    """A field with its meaning and its range: low <= value <= high, or above < value."""
-    details = {"meaning": meaning, "low": low, "high": high, "above": above, "choices": tuple(choices)}
+def option(default, meaning: str, *, low=None, high=None, above=None, choices: Iterable = (), group: str = ""):
+    """Return a field with its meaning, its range (low <= value <= high, above < value) and its heading in help."""
+    details = {"meaning": meaning, "low": low, "high": high, "above": above, "choices": tuple(choices), "group": group}
     return dataclasses.field(default=default, metadata=details)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Base of every config. Validated on construction."""
+    """The base of every config, validated on construction."""
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+            object.__setattr__(self, field.name, _check(field, getattr(self, field.name)))
 
     @classmethod
-    def from_values(cls, values: dict) -> "Settings":
-        """Build from names and values; text values are parsed by the field's type."""
+    def from_values(cls, values: dict) -> typing.Self:
+        """Build settings from names and values; texts are parsed by the field's type."""
         known = {field.name: field for field in dataclasses.fields(cls)}
         for name in values:
             if name not in known:
-                raise ValueError(f"unknown option {name!r}{nearest(name, known)}; --help lists the options")
-        return cls(**{n: _parsed(known[n], v) if isinstance(v, str) else v for n, v in values.items()})
+                raise ValueError(f"unknown option {name!r}{did_you_mean(name, known)}; --help lists the options")
+        return cls(**{n: _parse(known[n], v) if isinstance(v, str) else v for n, v in values.items()})
 
-    def changed(self, **values) -> typing.Self:
-        """A copy with values that need no checking: what is worked out in every update."""
+    def to_values(self) -> dict:
+        """Return the values by name."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def with_values(self, **values) -> typing.Self:
+        """Return a copy with other values, unchecked: for values that every update computes."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **values)
         return other
 
-    def to_values(self) -> dict:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+    changed = with_values
+
+    def describe(self) -> str:
+        """Return a text with the value, range and meaning of every option, under the headings of their groups."""
+        groups: dict[str, list[str]] = {"": []}
+        for field in dataclasses.fields(self):
+            groups.setdefault(field.metadata["group"], []).append(_describe(field, getattr(self, field.name)))
+        parts = [(f"\n{group}:" if group else "", *entries) for group, entries in groups.items()]
+        return "\n".join(line for part in parts for line in part if line)
 
     def network_style(self, environment):
-        """How the policy's network is built for that environment; an algorithm may have its own way."""
+        """Return the activations and output scaling of the policy's network; an algorithm may override it."""
         from ..common.networks.mlp import PLAIN
 
         return PLAIN
 
     def remarks(self, environment, num_timesteps: int) -> list[str]:
-        """What is worth saying of these settings before a run; an algorithm may have its own."""
+        """Return lines to show before a run; an algorithm may override it."""
         return []
 
-    @classmethod
-    def describe(cls, defaults: "Settings") -> str:
-        """One entry per option: name, value, meaning, range."""
-        return "\n".join(_described(field, getattr(defaults, field.name)) for field in dataclasses.fields(cls))
 
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """', did you mean X?' if something is near, else ''."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ', did you mean X?' if a known word is near, else ''."""
     match = difflib.get_close_matches(word, list(known), n=1)
     return f", did you mean {match[0]!r}?" if match else ""
 
 
+def split_prefix(values: dict, prefix: str) -> tuple[dict, dict]:
+    """Return the values whose names begin with the prefix, under names without it, and the others."""
+    chosen = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+    return chosen, {name: value for name, value in values.items() if not name.startswith(prefix)}
+
+
 def read_json(path: str) -> dict:
-    """A JSON object from a file, with errors that say what to mend."""
+    """Read a JSON object from a file."""
     try:
         values = json.loads(Path(path).expanduser().read_text())
     except OSError as error:
@@ -86,7 +99,7 @@ def read_json(path: str) -> dict:
 
 
 def parse_number(name: str, text: str, kind: type = float):
-    """A finite number; integers may be written 5e7."""
+    """Parse a finite number; integers may be written 5e7."""
     try:
         if kind is int and text.strip().lstrip("+-").isdigit():
             return int(text)
@@ -98,17 +111,30 @@ def parse_number(name: str, text: str, kind: type = float):
     raise ValueError(f"{name} must be {'a finite number' if kind is float else 'a whole number'}, got {text!r}")
 
 
+def parse_count(name: str, text: str, *, low: int) -> int:
+    """Parse a whole number from `low` to 1e18."""
+    value = parse_number(name, text, int)
+    if not low <= value <= 10**18:
+        raise ValueError(f"{name} must be at least {low} and at most 1e18, got {text}")
+    return value
+
+
+def parse_bool(name: str, text: str) -> bool:
+    """Parse 'true' or 'false'."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{name} must be true or false, got {text!r}")
+    return text.lower() == "true"
+
+
 def parse_like(name: str, value, example):
-    """Value as the type of `example`: a truth value, a text or a number; whole only if the example is.
+    """Return the value as the type of `example`: a truth value, a text or a number, whole only if the example is.
 
     Without an example, a text that looks like a truth value or a number is one.
     """
     if example is None:
         return _parse_freely(name, value) if isinstance(value, str) else value
     if isinstance(example, bool):
-        if str(value).lower() not in ("true", "false"):
-            raise ValueError(f"{name} must be true or false, got {value!r}")
-        return str(value).lower() == "true"
+        return parse_bool(name, str(value))
     if isinstance(example, str):
         if not isinstance(value, str):
             raise ValueError(f"{name} must be a text, got {value!r}")
@@ -132,7 +158,7 @@ def _parse_freely(name: str, text: str):
 
 @functools.cache
 def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
-    """The field's type without None, and whether None is allowed (as a value, or to be derived)."""
+    """Return the field's type without None, and whether None is allowed (as a value, or to be derived)."""
     hint: typing.Any = field.type
     is_optional = isinstance(hint, types.UnionType)
     if is_optional:
@@ -140,20 +166,18 @@ def _base_type(field: dataclasses.Field) -> tuple[type, bool]:
     return typing.get_origin(hint) or hint, is_optional or field.default is None
 
 
-def _parsed(field: dataclasses.Field, text: str):
+def _parse(field: dataclasses.Field, text: str):
     base, is_optional = _base_type(field)
     if is_optional and text.lower() in ("none", "null"):
         return None
     if base is bool:
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"{field.name} must be true or false, got {text!r}")
-        return text.lower() == "true"
+        return parse_bool(field.name, text)
     if base is tuple:
         return tuple(parse_number(field.name, part, int) for part in text.strip("()[] ").split(",") if part.strip())
     return text if base is str else parse_number(field.name, text, base)
 
 
-def _checked(field: dataclasses.Field, value):
+def _check(field: dataclasses.Field, value):
     base, is_optional = _base_type(field)
     if value is None and is_optional:
         return None
@@ -165,7 +189,7 @@ def _checked(field: dataclasses.Field, value):
         raise ValueError(f"{field.name} must be of type {base.__name__}, got {value!r}")
     choices = field.metadata["choices"]
     if choices and value not in choices:
-        near = nearest(str(value), choices)
+        near = did_you_mean(str(value), choices)
         raise ValueError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}{near}")
     return value
 
@@ -176,12 +200,12 @@ def _check_number(field: dataclasses.Field, value, kind: type):
         raise ValueError(f"{field.name} must be a finite number, got {value!r}")
     if kind is int and value != int(value):
         raise ValueError(f"{field.name} must be a whole number, got {value!r}")
-    if not _in_range(field, value):
+    if not _is_in_range(field, value):
         raise ValueError(f"{field.name} must be {_range_text(field)}, got {value!r}")
     return kind(value)
 
 
-def _in_range(field: dataclasses.Field, value) -> bool:
+def _is_in_range(field: dataclasses.Field, value) -> bool:
     low, high, above = (field.metadata[key] for key in ("low", "high", "above"))
     return (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
 
@@ -192,6 +216,6 @@ def _range_text(field: dataclasses.Field) -> str:
     return " and ".join(parts + [f"at most {high}"] * (high is not None))
 
 
-def _described(field: dataclasses.Field, value) -> str:
+def _describe(field: dataclasses.Field, value) -> str:
     limits = " | ".join(field.metadata["choices"]) or _range_text(field)
     return f"  {field.name}={value}{f'  [{limits}]' if limits else ''}\n        {field.metadata['meaning']}"

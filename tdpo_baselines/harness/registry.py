@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .config import nearest, parse_like, read_json
+from .config import did_you_mean, parse_like, read_json
 
 ALGORITHMS = {name: f"tdpo_baselines.{name}" for name in ("tdpo", "trpo", "ppo1", "ddpg", "td3")}
 
@@ -25,7 +25,7 @@ PATHS = ("noise_template",)  # options that name files
 def algorithm(name: str) -> ModuleType:
     """The module of an algorithm: it has `Config`, `check`, `exploration` and `Learner`."""
     if name not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {name!r}{nearest(name, ALGORITHMS)}; --list shows what there is")
+        raise ValueError(f"unknown algorithm {name!r}{did_you_mean(name, ALGORITHMS)}; --list shows what there is")
     return import_module(ALGORITHMS[name])
 
 
@@ -38,7 +38,7 @@ def check_environment(name: str) -> None:
     try:
         _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:
-        near = nearest(name, [*ENVIRONMENTS, *gymnasium.registry])
+        near = did_you_mean(name, [*ENVIRONMENTS, *gymnasium.registry])
         raise ValueError(f"unknown environment {name!r}{near}; --list shows what there is ({error})") from error
 
 
@@ -117,7 +117,7 @@ def resolve_options(name: str, options: dict) -> dict:
     for option in options:
         if option not in known:
             raise ValueError(
-                f"unknown option 'env.{option}' of {name}{nearest(option, known)}; it has {', '.join(known)}"
+                f"unknown option 'env.{option}' of {name}{did_you_mean(option, known)}; it has {', '.join(known)}"
             )
     given = {option: parse_like(f"env.{option}", value, known[option]) for option, value in options.items()}
     return known | {option: _absolute(value) if option in PATHS else value for option, value in given.items()}

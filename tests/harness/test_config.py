@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import pytest
 
 from tdpo_baselines.harness import config
-from tdpo_baselines.tdpo import tdpo
 
 
 @dataclass(frozen=True)
@@ -15,6 +14,14 @@ class Example(config.Settings):
     kind: str = config.option("red", "which", choices=("red", "green"))
     is_on: bool = config.option(False, "whether")
     sizes: tuple[int, ...] = config.option((4, 4), "layers", low=1)
+
+
+@dataclass(frozen=True)
+class Grouped(Example):
+    step: float = config.option(0.1, "how far", group="solver")
+    seed: int = config.option(0, "which", group="sampling")
+    damping: float = config.option(1.0, "how calm", group="solver")
+    last: int = config.option(0, "of no group")
 
 
 def test_text_is_parsed_by_the_fields_type():
@@ -66,10 +73,20 @@ def test_environment_options_of_a_wrong_type_are_refused(value, example):
         config.parse_like("env.x", value, example)
 
 
-def test_every_option_of_tdpo_is_described():
-    text = tdpo.Config.describe(tdpo.Config())
-    for name in tdpo.Config().to_values():
-        assert f"  {name}=" in text
+def test_every_option_is_described_with_its_value_range_and_meaning():
+    text = Example().describe()
+    assert "  count=3  [at least 1 and at most 10]\n        how many\n" in text
+    assert "  kind=red  [red | green]\n        which\n" in text
+    assert "  rate=None  [more than 0]\n        how fast\n" in text
+
+
+def test_options_are_described_under_the_headings_of_their_groups():
+    lines = Grouped().describe().splitlines()
+    names = [line.strip().split("=")[0].removesuffix(":") for line in lines if not line.startswith(" " * 8) and line]
+    ungrouped = ["count", "rate", "kind", "is_on", "sizes", "last"]
+    assert names == [*ungrouped, "solver", "step", "damping", "sampling", "seed"]
+    assert lines[lines.index("solver:") - 1] == "" and "  step=0.1" in lines
+    assert Example().describe() == Grouped().describe().partition("  last=")[0].rstrip("\n")
 
 
 @pytest.mark.parametrize(("content", "message"), [("{", "not valid JSON"), ("[1]", "must hold a JSON object")])
@@ -86,5 +103,14 @@ def test_missing_file_is_explained(tmp_path):
 
 
 def test_whole_numbers_written_with_a_point_are_whole_in_lists_too():
-    sizes = tdpo.Config.from_values({"hidden_sizes": [64.0, 32]}).hidden_sizes
+    sizes = Example.from_values({"sizes": [64.0, 32]}).sizes
     assert sizes == (64, 32) and all(type(size) is int for size in sizes)
+
+
+def test_copy_with_other_values_is_not_checked_and_leaves_the_original():
+    example = Example()
+    assert example.with_values(count=99).count == 99 and example.count == 3
+
+
+def test_prefix_splits_names():
+    assert config.split_prefix({"env.a": 1, "b": 2}, "env.") == ({"a": 1}, {"b": 2})
