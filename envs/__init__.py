@@ -1,17 +1,17 @@
 """Environments of the TDPO paper: `gymnasium.make("envs:tdpo/PendulumNLR-v0", variant=3)`.
 
-Importing this package only registers names; physics and compilers load when one is made.
+Importing this package only registers names. Physics and compilers load when an environment is made.
 """
 
 from gymnasium.envs.registration import register, registry
 
-IS_TDPO_BASELINES = True  # another package called `envs` exists on PyPI; tools look for this marker
+IS_TDPO_BASELINES = True  # tells this package from the one of the same name on PyPI
 
 _STOCHASTIC_LEG: dict = {"kernel": "envs.leg.kernels:stochastic_kernel"}
 
 IDS: dict[str, dict] = {
-    "tdpo/PendulumNLR-v0": {"kernel": "envs.pendulum:nlr_kernel"},
-    "tdpo/PendulumLong-v0": {"kernel": "envs.pendulum:long_kernel"},
+    "tdpo/PendulumNLR-v0": {"kernel": "envs.pendulum.nlr:nlr_kernel"},
+    "tdpo/PendulumLong-v0": {"kernel": "envs.pendulum.long:long_kernel"},
     "tdpo/Leg-v0": {"kernel": "envs.leg.kernels:simple_kernel"},
     "tdpo/LegStochastic-v0": _STOCHASTIC_LEG,
     "tdpo/LegStochastic100Hz-v0": {**_STOCHASTIC_LEG, "control_rate_hz": 100},

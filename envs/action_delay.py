@@ -1,7 +1,7 @@
-"""Action delay: what is chosen now is applied `delay_steps` control steps later. The queue starts with zeros.
+"""Action delay: an action is executed `delay_steps` control steps after it was chosen, zeros before that.
 
-`delayed` lengthens a kernel's state by the queue; `ActionDelay` does the same to any Gymnasium
-environment. A delay of zero is the environment itself.
+`delay_actions` lengthens a kernel's state by the queue; `ActionDelay` wraps any Gymnasium environment. A delay of zero
+changes nothing.
 """
 
 from dataclasses import replace
@@ -11,21 +11,24 @@ import gymnasium
 import numpy as np
 from numba import njit
 
-from .compiled import cached
+from tdpo_baselines.common.networks.templates import compile_template
+
 from .kernel import Kernel
 
 # ruff: noqa: F821
 
 
 class DelayParams(NamedTuple):
-    inner: Any  # params of the kernel that is delayed
+    """Parameters of a delayed kernel."""
+
+    inner: Any  # parameters of the kernel that is delayed
     delay_steps: int
-    low: tuple[float, ...]  # of the action
+    low: tuple[float, ...]  # action limits
     high: tuple[float, ...]
 
 
-# State: the kernel's own, then the queue [delay_steps, A], then the number of steps so far.
-# `inner_reset` and so on, STATE and ACTION are bound by `delayed`.
+# State: the kernel's own, then the queue [delay_steps, A], then the number of steps so far. `delay_actions` binds
+# `inner_reset`, `inner_observe`, `inner_step`, STATE (size of the kernel's own state) and ACTION (size of an action).
 
 
 @njit
@@ -51,49 +54,49 @@ def delayed_step(params, state, action):
     return inner_step(params.inner, state[:STATE], due)
 
 
-def checked_delay(delay_steps: int) -> int:
+def check_delay(delay_steps: int) -> int:
+    """Return `delay_steps` as an int, or raise ValueError."""
     if isinstance(delay_steps, bool) or delay_steps != int(delay_steps) or not 0 <= delay_steps <= 10_000:
         raise ValueError(f"delay_steps must be a whole number from 0 to 10000, got {delay_steps!r}")
     return int(delay_steps)
 
 
-def delayed(kernel: Kernel, delay_steps: int) -> Kernel:
-    """The kernel with its actions applied late."""
-    delay_steps = checked_delay(delay_steps)
+def delay_actions(kernel: Kernel, delay_steps: int) -> Kernel:
+    """Return the kernel with its actions executed `delay_steps` later."""
+    delay_steps = check_delay(delay_steps)
     if delay_steps == 0:
         return kernel
-    bound = {"STATE": kernel.state_size, "ACTION": kernel.action_size}
+    sizes = {"STATE": kernel.state_size, "ACTION": kernel.action_size}
     low = np.where(kernel.is_action_limited, kernel.action_low, -np.inf)
     high = np.where(kernel.is_action_limited, kernel.action_high, np.inf)
-    params = DelayParams(kernel.params, delay_steps, tuple(low.tolist()), tuple(high.tolist()))
 
-    def of_inner(function):
-        """A Python function of (params, state or states), for the kernel's own part of them."""
+    def on_inner(function):
+        """Return a function of (params, states) that calls `function` with the kernel's own part of them."""
         if function is None:
             return None
         return lambda params, states: function(params.inner, states[..., : kernel.state_size])
 
     return replace(
         kernel,
-        params=params,
-        reset=cached(delayed_reset, inner_reset=kernel.reset, **bound),
-        observe=cached(delayed_observe, inner_observe=kernel.observe, **bound),
-        step=cached(delayed_step, inner_step=kernel.step, **bound),
+        params=DelayParams(kernel.params, delay_steps, tuple(low.tolist()), tuple(high.tolist())),
+        reset=compile_template(delayed_reset, inner_reset=kernel.reset, **sizes),
+        observe=compile_template(delayed_observe, inner_observe=kernel.observe, **sizes),
+        step=compile_template(delayed_step, inner_step=kernel.step, **sizes),
         state_size=kernel.state_size + delay_steps * kernel.action_size + 1,
-        begin=of_inner(kernel.begin),
-        describe=of_inner(kernel.describe),
-        measure=of_inner(kernel.measure),
-        draw=of_inner(kernel.draw),
-        render=of_inner(kernel.render),
+        begin=on_inner(kernel.begin),
+        describe=on_inner(kernel.describe),
+        measure=on_inner(kernel.measure),
+        draw=on_inner(kernel.draw),
+        render=on_inner(kernel.render),
     )
 
 
 class ActionDelay(gymnasium.Wrapper):
-    """The same for any Gymnasium environment with continuous actions."""
+    """An action delay for any Gymnasium environment with continuous actions."""
 
     def __init__(self, env: gymnasium.Env, delay_steps: int):
         super().__init__(env)
-        self._delay_steps = checked_delay(delay_steps)
+        self._delay_steps = check_delay(delay_steps)
         self._queue: list[np.ndarray] = []
 
     def reset(self, **keywords):

@@ -1,4 +1,4 @@
-"""The Gymnasium face of a kernel: the same compiled physics, one Python call per step."""
+"""Gymnasium environments made from kernels: the same compiled physics, one Python call per step."""
 
 from importlib import import_module
 
@@ -6,17 +6,19 @@ import gymnasium
 import numpy as np
 
 from . import IDS
-from .action_delay import delayed
+from .action_delay import delay_actions
 from .kernel import Kernel
 
-KERNELS = {kwargs["kernel"] for kwargs in IDS.values()}  # no others are imported: a file may have asked
+KERNELS = {
+    kwargs["kernel"] for kwargs in IDS.values()
+}  # only these are imported: names may come from an untrusted file
 
 
 class KernelEnv(gymnasium.Env):
-    """Steps a `Kernel`. The whole state is `env.unwrapped.state`: read it to save, assign to restore."""
+    """A `Kernel` as a Gymnasium environment. Read `env.unwrapped.state` to save its state, assign it to restore."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
-    recipe: tuple | None = None  # arguments of `make`, by which a copy in another process is made
+    recipe: tuple | None = None  # arguments of `make`, for a copy in another process
 
     def __init__(self, kernel: Kernel, render_mode: str | None = None):
         if kernel.render is None:
@@ -32,7 +34,7 @@ class KernelEnv(gymnasium.Env):
 
     @property
     def state(self) -> np.ndarray:
-        """Copy of everything the future depends on, with the step count at the end."""
+        """A copy of the kernel's state with the step count at the end."""
         return np.append(self._state, self._num_steps)
 
     @state.setter
@@ -40,18 +42,18 @@ class KernelEnv(gymnasium.Env):
         if np.shape(saved) != (self.kernel.state_size + 1,):
             raise ValueError(
                 f"state must have {self.kernel.state_size + 1} numbers, got shape {np.shape(saved)}; "
-                "assign what `env.unwrapped.state` returned"
+                "assign a value that `env.unwrapped.state` returned"
             )
         self._state = np.array(saved[:-1], dtype=np.float64)
         self._num_steps = int(saved[-1])
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
-        """Start anew. Options: `start`, a point of the unit cube, or any of the kernel's start values."""
+        """Start an episode. Options: `start`, a point of the unit cube, or any of the kernel's start values."""
         super().reset(seed=seed)
         values = dict(options or {})
         start = self.np_random.random(self.kernel.start_size)
         if "start" in values:
-            start = _unit_point(values.pop("start"), self.kernel.start_size)
+            start = _check_start(values.pop("start"), self.kernel.start_size)
         self.kernel.reset(self.kernel.params, start, self._state)
         if values:
             self.kernel.place(self._state, values)
@@ -71,16 +73,16 @@ class KernelEnv(gymnasium.Env):
         return self._observe(), float(reward), bool(terminated), truncated, info
 
     def render(self):
-        """A picture of the state, [height, width, 3] in 0..255, if made with render_mode="rgb_array"."""
+        """Return a picture of the state, [height, width, 3] in 0..255."""
         if self.render_mode is None:
             raise gymnasium.error.Error('nothing to render: make the environment with render_mode="rgb_array"')
         return self.kernel.render(self.kernel.params, self._state)
 
     def __reduce__(self):
-        """Compiled code and addresses stay where they are: a pickle holds options, state and generator."""
+        """Pickle options, state and generator; compiled code and memory addresses are made anew."""
         if self.recipe is None:
             raise TypeError("only an environment made by gymnasium.make can be pickled")
-        return _remade, (self.recipe, self.state, self.np_random)
+        return _remake, (self.recipe, self.state, self.np_random)
 
     def _describe(self) -> dict:
         return {} if self.kernel.describe is None else self.kernel.describe(self.kernel.params, self._state)
@@ -92,26 +94,25 @@ class KernelEnv(gymnasium.Env):
 
 
 def make(kernel: str, render_mode: str | None = None, delay_steps: int = 0, **options) -> KernelEnv:
-    """Entry point of every id: `kernel` is one of KERNELS, called with the user's options.
-
-    Actions are applied `delay_steps` steps late.
-    """
+    """Make the environment of an id: `kernel` is one of KERNELS and is called with the user's options."""
     if kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(sorted(KERNELS))}, got {kernel!r}")
     module, function = kernel.split(":")
-    env = KernelEnv(delayed(getattr(import_module(module), function)(**options), delay_steps), render_mode)
+    made = getattr(import_module(module), function)(**options)
+    env = KernelEnv(delay_actions(made, delay_steps), render_mode)
     env.recipe = (kernel, render_mode, {"delay_steps": delay_steps, **options})
     return env
 
 
-def _remade(recipe: tuple, state: np.ndarray, generator: np.random.Generator) -> KernelEnv:
+def _remake(recipe: tuple, state: np.ndarray, generator: np.random.Generator) -> KernelEnv:
     kernel, render_mode, options = recipe
     env = make(kernel, render_mode, **options)
     env.state, env.np_random = state, generator
     return env
 
 
-def _unit_point(start, size: int) -> np.ndarray:
+def _check_start(start, size: int) -> np.ndarray:
+    """Return a point of the unit cube, or raise ValueError."""
     point = np.asarray(start, dtype=np.float64)
     if point.shape != (size,) or not np.all((point >= 0) & (point <= 1)):
         raise ValueError(f"start must be {size} numbers between 0 and 1, got {start!r}")

@@ -1,13 +1,12 @@
-"""What an environment is: numbers, a flat state, and three compiled functions.
+"""A compiled environment: parameters, a flat state, and three numba functions.
 
-    reset(params, start, state)              places the state; `start` is a point of the unit cube
-    observe(params, state, observation)      fills the observation
-    step(params, state, action)              advances; returns (reward, terminated)
+    reset(params, start, state)              set the state; `start` is a point of the unit cube
+    observe(params, state, observation)      fill in the observation
+    step(params, state, action)              advance the state; return (reward, terminated)
 
-All of them work in place on float64 arrays. `step` limits `action` in place, so that what is
-recorded is what was executed. Everything that the future depends on is in `state`: copying it is
-saving, copying it back is restoring, and a reward over the whole trajectory is simply computed by
-the last `step` from a history that the state carries.
+All of them work in place on float64 arrays. `step` clips `action` in place, so that the recorded action is the one
+that was executed. Everything that the future depends on is in `state`: copy it to save, copy it back to restore. A
+reward for the whole trajectory is computed by the last `step` from a history in the state.
 """
 
 import math
@@ -21,35 +20,35 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Kernel:
-    """A compiled environment. `params` is a NamedTuple of numbers, handed to every function."""
+    """A compiled environment. Shapes: O observation, A action, S state, T steps."""
 
-    params: Any
+    params: Any  # a NamedTuple of numbers, passed to every function
     reset: Callable
     observe: Callable
     step: Callable
     horizon: int
     state_size: int
-    start_size: int
+    start_size: int  # dimensions of the unit cube; 0: a single start
     observation_low: np.ndarray  # [O]
     observation_high: np.ndarray  # [O]
     action_low: np.ndarray  # [A]
     action_high: np.ndarray  # [A]
     how_branches_start: str = ""
-    """Worth saying of environments that cannot simply be set to a state."""
+    """How a branch reaches its first state, if not by copying it."""
     is_action_limited: bool = True
-    """Whether `step` limits the action to its range."""
+    """True if `step` clips the action to its range."""
     start_values: Mapping[str, int] = field(default_factory=dict)
-    """Names of the quantities that a start may be given by, and where they are in the state."""
+    """Quantities by which a start can be given, and their indices in the state."""
     begin: Callable | None = None
-    """begin(params, state): completes a state of which the start values were set by hand."""
+    """begin(params, state): complete a state whose start values were set by hand."""
     describe: Callable[[Any, np.ndarray], dict[str, float]] | None = None
-    """describe(params, state): what a step's `info` says, or None."""
+    """describe(params, state): return a step's `info`."""
     measure: Callable[[Any, np.ndarray], dict[str, float]] | None = None
-    """measure(params, final_state): the finished trajectory in physical terms, or None."""
+    """measure(params, final_state): return a finished trajectory in physical terms."""
     draw: Callable[[Any, np.ndarray], Any] | None = None
-    """draw(params, states): a trajectory as a matplotlib figure, or None."""
+    """draw(params, states): return a matplotlib figure of a trajectory."""
     render: Callable[[Any, np.ndarray], np.ndarray] | None = None
-    """render(params, state): a picture [height, width, 3], or None."""
+    """render(params, state): return a picture [height, width, 3]."""
 
     @property
     def observation_size(self) -> int:
@@ -60,7 +59,7 @@ class Kernel:
         return len(self.action_low)
 
     def place(self, state: np.ndarray, values: Mapping[str, float]) -> None:
-        """Put a state that was just reset at the given start values."""
+        """Set the given start values in a state that was just reset."""
         for name, value in values.items():
             if name not in self.start_values:
                 known = ", ".join(self.start_values) or "none"
@@ -72,7 +71,7 @@ class Kernel:
             self.begin(self.params, state)
 
     def replay(self, state: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """States [T + 1, S] of taking `actions` [T, A] from `state`."""
+        """Return the states [T + 1, S] visited by taking `actions` [T, A] from `state`."""
         states = np.empty((len(actions) + 1, self.state_size))
         states[0] = state
         for t, action in enumerate(actions):

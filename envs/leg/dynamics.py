@@ -1,8 +1,8 @@
-"""One physics step of the leg, 0.25 ms: command queue, motor, torque map, MuJoCo, reward, sensors.
+"""A physics step of the leg, 0.25 ms: command queue, motor, torque map, MuJoCo, reward, sensors.
 
-The policy sees what was 1 ms ago, its commands arrive 1 ms late, the reward of a step is that of the
-state before it. Everything is in the flat state, which is written into MuJoCo before each step and
-read back after it, so that one copy of MuJoCo's memory serves any number of trajectories.
+By default observations and commands are 1 ms late, and rewards 0.75 ms. Everything is in the flat state, which is
+written into MuJoCo before each step and read back after it, so that one copy of MuJoCo's memory serves any number of
+trajectories.
 """
 
 import math
@@ -35,13 +35,13 @@ from .params import (
 )
 from .reward import dense_terms, simple_terms
 
-LARGEST = 1e4  # m, rad, m/s or rad/s: beyond it the simulation counts as blown up, well before MuJoCo resets itself
+LARGEST = 1e4  # m, rad, m/s, rad/s: the simulation has diverged beyond it; MuJoCo resets itself only much later
 ROUGHNESS_STEPS = 400  # over which the torque's roughness is averaged
 
 
 @njit
 def reset(params, start, state):
-    """Start at rest. `start` is (height, hip, knee, noise) in the unit cube; a fixed start needs none."""
+    """Start at rest at (height, hip, knee, noise seed), a point of the unit cube; a fixed start has no coordinates."""
     state.fill(0.0)
     for i in range(3):
         u = start[i] if start.shape[0] > 0 else 0.0
@@ -53,7 +53,7 @@ def reset(params, start, state):
 
 @njit
 def begin(params, state):
-    """Complete a state whose positions, rates and noise seed are given: noise, and queues filled."""
+    """Start the noise and fill the observation queue of a state whose positions, rates and noise seed are set."""
     begin_noise(params, state)
     for slot in range(params.observation_delay + 1):
         push_observation(params, state, slot)
@@ -61,7 +61,7 @@ def begin(params, state):
 
 @njit
 def observe(params, state, observation):
-    """Angles and rates of hip and knee as sensed, `observation_delay` steps ago."""
+    """Fill in the angles and rates of hip and knee as sensed `observation_delay` steps ago."""
     slot = (int(state[STEP]) + 1) % (params.observation_delay + 1)
     for i in range(4):
         observation[i] = state[QUEUES + 4 * slot + i]
@@ -69,7 +69,7 @@ def observe(params, state, observation):
 
 @njit
 def step(params, state, action):
-    """Hold the action for `inner_steps` physics steps; the reward and its terms are their means."""
+    """Hold the action for `inner_steps` physics steps; return the mean reward."""
     total = 0.0
     for i in range(NUM_TERMS):
         state[TERMS + i] = 0.0
@@ -80,10 +80,10 @@ def step(params, state, action):
 
 @njit
 def physics_step(params, state, action):
-    """Advance by 0.25 ms; returns the delayed reward."""
+    """Advance by 0.25 ms; return the delayed reward."""
     k = int(state[STEP])
     hip_torque, knee_torque = actuate(params, state, action, k)
-    can_move = is_sane(state[POSITION:], state[RATE:]) and math.isfinite(hip_torque + knee_torque)
+    can_move = is_bounded(state[POSITION:], state[RATE:]) and math.isfinite(hip_torque + knee_torque)
     if state[IS_BROKEN] == 0.0 and can_move:
         simulate(params, state, hip_torque, knee_torque)
         sensed = QUEUES + 4 * (k % (params.observation_delay + 1))
@@ -92,7 +92,7 @@ def physics_step(params, state, action):
         else:
             terms = simple_terms(params, state, state[sensed + 2], state[sensed + 3])
         reward = add_terms(params, state, terms)
-        take_over(params, state, hip_torque, knee_torque, k)
+        read_back(params, state, hip_torque, knee_torque, k)
     else:
         state[IS_BROKEN] = 1.0
         reward = params.broken_reward
@@ -105,7 +105,7 @@ def physics_step(params, state, action):
 
 @njit
 def actuate(params, state, action, k):
-    """Torques of hip and knee in step k: of the motors as they are, which then follow an old command."""
+    """Return the torques of hip and knee in step k, then let the motors follow the delayed command."""
     num_slots = params.torque_delay + 1
     queue = QUEUES + 4 * (params.observation_delay + 1)
     for slot in range(num_slots):
@@ -124,7 +124,7 @@ def actuate(params, state, action, k):
 
 @njit
 def simulate(params, state, hip_torque, knee_torque):
-    """Step MuJoCo from the state, and note what it found out about the positions before the step."""
+    """Step MuJoCo from the state; record contact and the positions of knee and foot before the step."""
     qpos, qvel, warm_start = integration_state(params.mujoco)
     for i in range(3):
         qpos[i], qvel[i], warm_start[i] = state[POSITION + i], state[RATE + i], state[WARM_START + i]
@@ -138,10 +138,10 @@ def simulate(params, state, hip_torque, knee_torque):
 
 
 @njit
-def take_over(params, state, hip_torque, knee_torque, k):
-    """The state after the step, from MuJoCo. If that blew up, the state stays as it was for good."""
+def read_back(params, state, hip_torque, knee_torque, k):
+    """Copy the state after the step from MuJoCo. If the simulation diverged, freeze the state for good."""
     qpos, qvel, warm_start = integration_state(params.mujoco)
-    if not is_sane(qpos, qvel):
+    if not is_bounded(qpos, qvel):
         state[IS_BROKEN] = 1.0
         return
     for i in range(3):
@@ -157,16 +157,17 @@ def take_over(params, state, hip_torque, knee_torque, k):
 
 
 @njit
-def is_sane(positions, rates):
-    sane = True
+def is_bounded(positions, rates):
+    """Return True if the simulation has not diverged."""
+    bounded = True
     for i in range(3):
-        sane = sane and abs(positions[i]) < LARGEST and abs(rates[i]) < LARGEST  # false for NaN
-    return sane
+        bounded = bounded and abs(positions[i]) < LARGEST and abs(rates[i]) < LARGEST  # false for NaN
+    return bounded
 
 
 @njit
 def add_terms(params, state, terms):
-    """The reward of a physics step; its terms join the means over the action's steps."""
+    """Return the sum of the terms, and add them to their means over the action's physics steps."""
     reward = 0.0
     for i in range(NUM_TERMS):
         reward += terms[i]
@@ -176,7 +177,7 @@ def add_terms(params, state, terms):
 
 @njit
 def push_observation(params, state, slot):
-    """Sense the state as it is: exact angles, rates with noise."""
+    """Put the present observation into the queue: exact angles, noisy rates."""
     hip_noise, knee_noise = rate_noise(params, state)
     first = QUEUES + 4 * slot
     hip_rate, knee_rate = state[RATE + 1], state[RATE + 2]
@@ -187,7 +188,7 @@ def push_observation(params, state, slot):
 
 @njit
 def delayed_reward(params, state, reward, k):
-    """The reward of `reward_delay` steps ago; before that, the first."""
+    """Return the reward of `reward_delay` steps ago; before that, the first."""
     num_slots = params.reward_delay + 1
     queue = QUEUES + 4 * (params.observation_delay + 1) + 2 * (params.torque_delay + 1)
     for slot in range(num_slots):

@@ -1,10 +1,11 @@
-"""The leg's environments: options in, kernel out."""
+"""The leg's kernels, made from the options of `gymnasium.make`."""
 
 import math
 
 import numpy as np
 
-from ..compiled import cached
+from tdpo_baselines.common.networks.templates import compile_template
+
 from ..kernel import Kernel
 from . import dynamics, model, report, reward
 from .noise import NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE, read_template
@@ -12,7 +13,7 @@ from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state
 
 SIMPLE_START = (0.4, math.radians(-50), math.radians(-100))  # height, hip, knee
 START_VALUES = {"height": POSITION, "theta_hip": POSITION + 1, "theta_knee": POSITION + 2}
-SIMPLE_BROKEN_REWARD = -100.0  # per step after a blow-up
+SIMPLE_BROKEN_REWARD = -100.0  # per step after the simulation diverged
 REWARDS = ("dense", "simple")
 HIP_STARTS = {"paper": (-180.0, -30.0), "code": (-180.0, 30.0)}  # degrees
 
@@ -27,10 +28,10 @@ def simple_kernel(
     reward_units: str = "paper",
     noise_template: str = "",
 ) -> Kernel:
-    """The paper's simple leg: dropped from one fixed start, it shall land and stand.
+    """Return the paper's simple leg: dropped from a fixed start, it should land and stand.
 
-    Delays are in physics steps of 0.25 ms. `reward_units` "code" takes the weights of the authors'
-    code. `noise_template` is a CSV file to play instead of the noise model.
+    Delays are in physics steps of 0.25 ms. `reward_units` "code" takes the weights of the authors' code.
+    `noise_template` is a CSV file that is played instead of the noise model.
     """
     _check_choice("reward_units", reward_units, reward.SIMPLE_WEIGHTS)
     return _kernel(
@@ -62,11 +63,11 @@ def stochastic_kernel(
     start_scale: float = 1.0,
     reward_kind: str = "dense",
 ) -> Kernel:
-    """The paper's leg for practical training: random starts, noisy rates, a reward with hard limits.
+    """Return the paper's leg for practical training: random starts, noisy rates, a reward with hard limits.
 
-    `reward_units` "code" is 1000 times "paper". `hip_start` "paper" draws the hip from -180 to -30
-    degrees, "code" from -180 to +30. For curricula: `start_scale` shrinks the starts towards the simple
-    leg's, `reward_kind` "simple" pays its reward.
+    `reward_units` "code" is 1000 times "paper". `hip_start` "paper" draws the hip from -180 to -30 degrees, "code"
+    from -180 to +30. For curricula, `start_scale` shrinks the starts towards the simple leg's, and `reward_kind`
+    "simple" pays its reward.
     """
     _check_choice("reward_kind", reward_kind, REWARDS)
     if not isinstance(start_scale, (int, float)) or not 0 <= start_scale <= 1:
@@ -87,25 +88,26 @@ def stochastic_kernel(
         weights=(reward.DENSE_WEIGHTS if is_dense else reward.SIMPLE_WEIGHTS)[reward_units],
         supported_force=reward.SUPPORTED_FORCE[reward_units],
         broken_reward=-reward.DENSE_WEIGHTS[reward_units][5] if is_dense else SIMPLE_BROKEN_REWARD,
-        start_low=_shrunk(low, start_scale),
-        start_high=_shrunk(high, start_scale),
+        start_low=_interpolate_start(low, start_scale),
+        start_high=_interpolate_start(high, start_scale),
     )
 
 
-def _shrunk(start: np.ndarray, scale: float) -> tuple[float, ...]:
-    """Between the simple leg's start and this one."""
+def _interpolate_start(start: np.ndarray, scale: float) -> tuple[float, ...]:
+    """Return a point between the simple leg's start (scale 0) and `start` (scale 1)."""
     return tuple((scale * start + (1 - scale) * np.array(SIMPLE_START)).tolist())
 
 
 def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray], **task) -> Kernel:
+    """Return a kernel; `task` holds the other fields of `LegParams`."""
     _check_choice("contact", contact, model.CONTACTS)
-    control_rate_hz = _whole("control_rate_hz", control_rate_hz, 1, PHYSICS_RATE_HZ)
+    control_rate_hz = _check_whole("control_rate_hz", control_rate_hz, 1, PHYSICS_RATE_HZ)
     if PHYSICS_RATE_HZ % control_rate_hz:
         raise ValueError(f"control_rate_hz must divide {PHYSICS_RATE_HZ}, got {control_rate_hz}")
     for name in ("torque_delay", "observation_delay", "reward_delay"):
-        task[name] = _whole(f"{name}_steps", task[name], 0, 1000)
+        task[name] = _check_whole(f"{name}_steps", task[name], 0, 1000)
     params = LegParams(
-        mujoco=model.addresses(contact),
+        mujoco=model.find_addresses(contact),
         inner_steps=PHYSICS_RATE_HZ // control_rate_hz,
         noise_kind=noise[0],
         noise_template=noise[1],
@@ -114,9 +116,9 @@ def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray]
     start_size = 0 if params.start_low == params.start_high else 3
     return Kernel(
         params=params,
-        reset=cached(dynamics.reset),
-        observe=cached(dynamics.observe),
-        step=cached(dynamics.step),
+        reset=compile_template(dynamics.reset),
+        observe=compile_template(dynamics.observe),
+        step=compile_template(dynamics.step),
         horizon=round(EPISODE_SECONDS * control_rate_hz),
         state_size=state_size(params),
         start_size=4 if params.noise_kind != NO_NOISE else start_size,
@@ -126,26 +128,27 @@ def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray]
         action_high=np.full(2, 10.0),
         is_action_limited=False,
         start_values=START_VALUES,
-        begin=cached(dynamics.begin),
+        begin=compile_template(dynamics.begin),
         describe=report.describe,
         measure=report.measure,
         draw=report.draw,
-        render=report.render(contact),
+        render=report.make_renderer(contact),
     )
 
 
 def _noise(sensor_noise: bool, template: str) -> tuple[int, np.ndarray]:
-    """Kind and template, as `LegParams` has them."""
+    """Return `noise_kind` and `noise_template` of `LegParams`."""
     if not isinstance(sensor_noise, bool):
         raise ValueError(f"sensor_noise must be True or False, got {sensor_noise!r}")
     if template and not sensor_noise:
-        raise ValueError("noise_template is only played with sensor_noise=True")
+        raise ValueError("noise_template needs sensor_noise=True")
     if template:
         return NOISE_TEMPLATE, read_template(template)
     return NOISE_MODEL if sensor_noise else NO_NOISE, np.zeros((0, 2))
 
 
-def _whole(name: str, value, low: int, high: int) -> int:
+def _check_whole(name: str, value, low: int, high: int) -> int:
+    """Return `value` as an int, or raise ValueError."""
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not is_number or not low <= value <= high or value != int(value):
         raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")

@@ -1,4 +1,4 @@
-"""MuJoCo behind one file: the model, its memory, and `mj_step` for compiled code."""
+"""MuJoCo for compiled code: the model, addresses of its memory, and `mj_step`."""
 
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ mj_step = types.ExternalFunction("mj_step", types.void(types.intp, types.intp))
 
 @cache
 def load(contact: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """The leg on that ground, once per process. One MjData serves all: a step writes all it depends on."""
+    """Return the leg on a kind of ground, loaded once per process. All trajectories share one MjData."""
     libraries = sorted(Path(mujoco.__file__).parent.glob("libmujoco*"))
     if not libraries:
         raise RuntimeError(f"no libmujoco beside {mujoco.__file__}; reinstall MuJoCo with pip install mujoco")
@@ -31,7 +31,8 @@ def load(contact: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
     return model, mujoco.MjData(model)
 
 
-def addresses(contact: str) -> Addresses:
+def find_addresses(contact: str) -> Addresses:
+    """Return where MuJoCo keeps the leg on a kind of ground."""
     model, data = load(contact)
     arrays = (getattr(data, name).ctypes.data for name in Addresses._fields[2:])
     return Addresses(model._address, data._address, *arrays)
@@ -47,11 +48,11 @@ def _pointer(typing_context, address):
 
 @njit
 def memory(address, size):
-    """`size` float64 numbers at that address, as an array."""
+    """Return `size` float64 numbers at an address as an array."""
     return carray(_pointer(address), size)
 
 
 @njit
 def integration_state(mujoco):
-    """All that MuJoCo's next step depends on, besides ctrl."""
+    """Return qpos, qvel and qacc_warmstart: all that MuJoCo's next step depends on, besides ctrl."""
     return memory(mujoco.qpos, 3), memory(mujoco.qvel, 3), memory(mujoco.qacc_warmstart, 3)

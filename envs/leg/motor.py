@@ -1,8 +1,8 @@
-"""The actuator: a second-order motor, then the torque that reaches the joint.
+"""The actuator: a second-order motor, then a map to the torque at the joint.
 
-The motor answers a unit command with 30 % overshoot and a period of 1.4 ms; it is advanced exactly
-for a command that is constant over a physics step. The torque map is a fit to dynamometer data with
-saturation and losses. It is discontinuous: at rest, a command of zero gives -0.248 N m.
+The motor's step response has 30 % overshoot and a period of 1.4 ms. It is integrated exactly, for a command that is
+constant over a physics step. The torque map is a fit to dynamometer data with saturation and losses. It is
+discontinuous: at rest, a command of zero gives -0.248 N m.
 """
 
 import math
@@ -20,7 +20,7 @@ _zeta = -math.log(OVERSHOOT) / math.hypot(math.pi, math.log(OVERSHOOT))
 
 
 def _transition() -> tuple[float, float, float, float]:
-    """exp(A dt) of x'' = -omega^2 x - 2 zeta omega x', x the motor's torque less the command."""
+    """Return exp(A dt) of x'' = -omega^2 x - 2 zeta omega x', where x is the motor's torque minus the command."""
     dt = 1 / PHYSICS_RATE_HZ
     decay, damped = _zeta * _omega, _omega * math.sqrt(1 - _zeta**2)
     c, s = math.exp(-decay * dt) * math.cos(damped * dt), math.exp(-decay * dt) * math.sin(damped * dt) / damped
@@ -32,14 +32,14 @@ A11, A12, A21, A22 = _transition()
 
 @njit
 def advance_motor(torque, torque_rate, command):
-    """The motor's torque and its rate after one physics step."""
+    """Return the motor's torque and its rate after one physics step."""
     x = torque - command
     return command + A11 * x + A12 * torque_rate, A21 * x + A22 * torque_rate
 
 
 @njit
 def joint_torque(torque, joint_rate):
-    """N m at the joint from the motor's torque and the joint's true rate."""
+    """Return the torque at the joint (N m) from the motor's torque and the joint's true rate."""
     rpm = RPM_PER_RATE * abs(joint_rate)
     t = abs(torque)
     current = ((0.3518 * t - 1.677) * t + 186.0537) * t

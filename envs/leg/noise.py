@@ -1,7 +1,7 @@
-"""Sensor noise of the joint rates: biased and coloured, none at rest, full size above 1 rad/s.
+"""Sensor noise of the joint rates: biased and coloured, zero at rest, full size above 1 rad/s.
 
-An AR(2) process per joint, whose normal numbers are a function of (seed, step): the state needs no
-generator. Or a measured template, played cyclically from a random row.
+Either an AR(2) process per joint, whose normal numbers are a function of (seed, step), so that the state needs no
+generator; or a measured template, played cyclically from a random row.
 """
 
 import math
@@ -19,12 +19,12 @@ MEAN = (-0.194, 0.347)  # rad/s
 LAG_1 = (1.6856, 1.7577)
 LAG_2 = (-0.7072, -0.8273)
 RESIDUAL_STD = (0.0267, 0.0748)
-CORRELATION = 0.26  # of hip and knee
-BURN_IN = 64  # steps before the first, from zero to stationary
+CORRELATION = 0.26  # between hip and knee
+BURN_IN = 64  # steps from zero to stationary, before step 0
 
 
 def _residual_correlation() -> float:
-    """The correlation of the residuals that gives the processes theirs: both filter what they get."""
+    """Return the correlation of the residuals for which the filtered processes have CORRELATION."""
     responses = np.zeros((2, 400))
     for response, a, b in zip(responses, LAG_1, LAG_2):
         response[:2] = 1.0, a
@@ -39,8 +39,8 @@ _INDEPENDENT = math.sqrt(1 - RESIDUAL_CORRELATION**2)
 
 
 @njit
-def _mixed(x):
-    """SplitMix64's finaliser: 64 bits, well stirred."""
+def _mix(x):
+    """Return 64 well-mixed bits (the finaliser of SplitMix64)."""
     x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> uint64(27))) * uint64(0x94D049BB133111EB)
     return x ^ (x >> uint64(31))
@@ -48,15 +48,15 @@ def _mixed(x):
 
 @njit
 def _uniform(key, counter):
-    """In (0, 1]."""
-    bits = _mixed(key + uint64(counter) * uint64(0x9E3779B97F4A7C15))
+    """Return a number in (0, 1]."""
+    bits = _mix(key + uint64(counter) * uint64(0x9E3779B97F4A7C15))
     return (float(bits >> uint64(11)) + 1.0) / 9007199254740992.0
 
 
 @njit
 def normal_pair(seed, step):
-    """Two independent normal numbers for a seed in [0, 1) and a step from -BURN_IN on."""
-    key = _mixed(uint64(seed * 9007199254740992.0) + uint64(1))
+    """Return two independent normal numbers for a seed in [0, 1) and a step of at least -BURN_IN."""
+    key = _mix(uint64(seed * 9007199254740992.0) + uint64(1))
     counter = 2 * (step + BURN_IN)
     radius = math.sqrt(-2.0 * math.log(_uniform(key, counter)))
     angle = 2.0 * math.pi * _uniform(key, counter + 1)
@@ -65,7 +65,7 @@ def normal_pair(seed, step):
 
 @njit
 def advance_noise(state, step):
-    """The autoregressive processes (without their means) one step on."""
+    """Advance the autoregressive processes (without their means) by one step."""
     first, second = normal_pair(state[NOISE_SEED], step)
     second = RESIDUAL_CORRELATION * first + _INDEPENDENT * second
     hip = LAG_1[0] * state[NOISE] + LAG_2[0] * state[NOISE + 2] + RESIDUAL_STD[0] * first
@@ -76,7 +76,7 @@ def advance_noise(state, step):
 
 @njit
 def begin_noise(params, state):
-    """The stationary noise of step 0."""
+    """Set the stationary noise of step 0."""
     for i in range(4):
         state[NOISE + i] = 0.0
     if params.noise_kind == NOISE_MODEL:
@@ -86,7 +86,7 @@ def begin_noise(params, state):
 
 @njit
 def rate_noise(params, state):
-    """What is added to the rates of hip and knee that are faster than 1 rad/s."""
+    """Return the noise of the hip's and the knee's rate above 1 rad/s."""
     if params.noise_kind == NOISE_MODEL:
         return MEAN[0] + state[NOISE], MEAN[1] + state[NOISE + 1]
     if params.noise_kind == NOISE_TEMPLATE:
@@ -98,7 +98,7 @@ def rate_noise(params, state):
 
 
 def read_template(path: str) -> np.ndarray:
-    """Rows of (hip, knee) in rad/s at 4 kHz from a CSV file without a header."""
+    """Return rows of (hip, knee) in rad/s at 4 kHz from a CSV file without a header. [R, 2]"""
     try:
         template = np.loadtxt(Path(path).expanduser(), delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The leg's numbers, and where everything lives in its flat state."""
+"""Parameters of the leg, and the layout of its flat state."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ import numpy as np
 
 PHYSICS_RATE_HZ = 4000
 EPISODE_SECONDS = 2.0
-LINK = 0.14  # m, upper and lower leg alike
+LINK = 0.14  # m, length of the upper and of the lower leg
 
 # The flat state. Triples are (slider, hip, knee), pairs are (hip, knee).
 POSITION = 0  # 3: hip height (m), angles (rad)
 RATE = 3  # 3
 WARM_START = 6  # 3: the solver's last accelerations
 STEP = 9  # physics steps so far
-IS_BROKEN = 10  # 1 after the simulation blew up
+IS_BROKEN = 10  # 1 once the simulation has diverged
 HAS_LANDED = 11  # 1 once the lower leg has touched the ground
 GROUND_FORCE = 12  # N, vertical, on the lower leg in the last step
 LAST_AIR_STEP = 13  # last step without contact
@@ -32,7 +32,7 @@ QUEUES = TERMS + NUM_TERMS  # observations (4 each), commands (2 each), rewards
 
 
 class Addresses(NamedTuple):
-    """Where MuJoCo keeps what a step reads and writes; the names are MuJoCo's."""
+    """Addresses of the memory that a step of MuJoCo reads and writes, under MuJoCo's names."""
 
     model: int
     data: int
@@ -45,7 +45,7 @@ class Addresses(NamedTuple):
 
 
 class LegParams(NamedTuple):
-    """What the compiled functions are told."""
+    """Parameters of the compiled functions."""
 
     mujoco: Addresses
     inner_steps: int  # physics steps per action
@@ -54,8 +54,8 @@ class LegParams(NamedTuple):
     reward_delay: int
     is_dense: bool  # the stochastic leg's reward, else the simple leg's
     weights: tuple[float, ...]  # of the reward terms, see reward.py
-    supported_force: float  # N, that the ground should carry
-    broken_reward: float  # of every step after a blow-up
+    supported_force: float  # N, least ground force that costs nothing
+    broken_reward: float  # of every step after the simulation diverged
     start_low: tuple[float, ...]  # height, hip, knee
     start_high: tuple[float, ...]
     noise_kind: int  # see noise.py
@@ -63,5 +63,6 @@ class LegParams(NamedTuple):
 
 
 def state_size(params: LegParams) -> int:
+    """Return the length of the flat state, which depends on the delays."""
     queues = 4 * (params.observation_delay + 1) + 2 * (params.torque_delay + 1) + params.reward_delay + 1
     return QUEUES + queues

@@ -1,4 +1,4 @@
-"""A leg's state in physical terms: for `info`, for evaluations, as a figure, as a picture."""
+"""The leg's state in physical terms: `info`, measures of a finished drop, a figure, a picture."""
 
 from functools import cache, partial
 
@@ -27,7 +27,7 @@ PICTURE_SIZE = (480, 640)  # height, width
 
 
 def describe(params: LegParams, state: np.ndarray) -> dict[str, float]:
-    """The true state, hidden from the policy, and the reward terms of the last step before their delay."""
+    """Return the true state, which the policy does not see, and the undelayed reward terms of the last step."""
     foot_x, foot_z = foot_position(state)
     names = term_names(params)
     return {
@@ -46,7 +46,7 @@ def describe(params: LegParams, state: np.ndarray) -> dict[str, float]:
 
 
 def measure(params: LegParams, state: np.ndarray) -> dict[str, float]:
-    """How the leg stands at the end: degrees, cm, seconds, N m."""
+    """Return how the leg stands at the end: degrees, cm, seconds, N m."""
     foot_x, _ = foot_position(state)
     return {
         "final_hip_deg": float(np.degrees(state[POSITION + 1])),
@@ -60,65 +60,77 @@ def measure(params: LegParams, state: np.ndarray) -> dict[str, float]:
 
 
 def foot_position(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x and z of the foot's centre, of a state or of many."""
+    """Return x and z of the foot's centre in states [..., S]. [...], [...]"""
     hip, shin = states[..., POSITION + 1], states[..., POSITION + 1] + states[..., POSITION + 2]
     x = LINK * (np.cos(hip) + np.cos(shin))
     return x, states[..., POSITION] + LINK * (np.sin(hip) + np.sin(shin))
 
 
 def term_names(params: LegParams) -> tuple[str, ...]:
+    """Return the names of the reward terms, in their order in the state."""
     return DENSE_TERMS if params.is_dense else SIMPLE_TERMS
 
 
 def draw(params: LegParams, states: np.ndarray):
-    """The paper's figure of a drop: angles, rates, torques, heights, ground force, reward terms."""
+    """Return the paper's figure of a drop: angles, rates, torques, heights, ground force, reward terms."""
     from matplotlib.figure import Figure
 
-    seconds = states[:, STEP] / PHYSICS_RATE_HZ
-    landed = np.flatnonzero(states[:, HAS_LANDED])
-    impact = seconds[landed[0]] if len(landed) else None
     figure = Figure(figsize=(11, 9), layout="constrained")
-    (angles, torques), (rates, force), (heights, terms) = figure.subplots(3, 2)
-
-    for panel, first, scale, label, targets in (
-        (angles, POSITION + 1, 180 / np.pi, "angle (deg)", (-45, -90)),
-        (rates, RATE + 1, 1, "rate (rad/s)", (0, 0)),
-        (torques, TORQUE, 1, "torque at the joint (N m)", ()),
-    ):
-        for i, name in enumerate(("hip", "knee")):
-            panel.plot(seconds, scale * states[:, first + i], color=f"C{i}", linewidth=1, label=name)
-        for i, target in enumerate(targets):
-            panel.axhline(target, color=f"C{i}", linewidth=0.8, linestyle=":")
-        panel.set_ylabel(label)
-        panel.legend(loc="upper right")
-
-    knee = states[:, POSITION] + LINK * np.sin(states[:, POSITION + 1])
-    for name, height in (("hip", states[:, POSITION]), ("knee", knee), ("foot", foot_position(states)[1])):
-        heights.plot(seconds, height, linewidth=1, label=name)
-    heights.set_ylabel("height (m)")
-    heights.legend(loc="upper right")
-
-    force.plot(seconds, states[:, GROUND_FORCE], color="C3", linewidth=1)
+    panels = figure.subplots(3, 2)
+    (angles, torques), (rates, force), (heights, terms) = panels
+    _draw_joints(angles, states, POSITION + 1, scale=180 / np.pi, label="angle (deg)", targets=(-45, -90))
+    _draw_joints(rates, states, RATE + 1, label="rate (rad/s)", targets=(0, 0))
+    _draw_joints(torques, states, TORQUE, label="torque at the joint (N m)")
+    _draw_heights(heights, states)
+    _draw_terms(terms, params, states)
+    force.plot(_seconds(states), states[:, GROUND_FORCE], color="C3", linewidth=1)
     force.set_ylabel("ground force (N)")
-    if impact is not None:
+    landed = np.flatnonzero(states[:, HAS_LANDED])
+    if len(landed):
+        impact = _seconds(states)[landed[0]]
         force.set_xlim(impact - 0.02, impact + 0.12)
         force.set_title("around the impact", fontsize="medium")
         for panel in (angles, rates, torques, heights, terms):
             panel.axvline(impact, color="0.6", linewidth=0.8)
-
-    for i, name in enumerate(term_names(params)):
-        terms.plot(seconds[1:], states[1:, TERMS + i], linewidth=1, label=name.replace("_", " "))
-    terms.set_ylabel("reward terms")
-    lowest = np.quantile(states[1:, TERMS : TERMS + NUM_TERMS].min(axis=1), 0.01)  # not the spikes of an impact
-    terms.set_ylim(1.05 * lowest, -0.05 * lowest)
-    terms.legend(loc="lower right", ncols=2, fontsize="small")
     for panel in (heights, terms, force):
         panel.set_xlabel("time (s)")
     return figure
 
 
-def render(contact: str):
-    """The function that pictures a leg on that ground, through MuJoCo; it needs OpenGL (EGL or OSMesa)."""
+def _seconds(states: np.ndarray) -> np.ndarray:
+    return states[:, STEP] / PHYSICS_RATE_HZ
+
+
+def _draw_joints(panel, states: np.ndarray, first: int, *, label: str, scale=1.0, targets=()) -> None:
+    """Plot a quantity of hip and knee, which are at `first` and `first` + 1 in the state."""
+    for i, name in enumerate(("hip", "knee")):
+        panel.plot(_seconds(states), scale * states[:, first + i], color=f"C{i}", linewidth=1, label=name)
+    for i, target in enumerate(targets):
+        panel.axhline(target, color=f"C{i}", linewidth=0.8, linestyle=":")
+    panel.set_ylabel(label)
+    panel.legend(loc="upper right")
+
+
+def _draw_heights(panel, states: np.ndarray) -> None:
+    hip = states[:, POSITION]
+    knee = hip + LINK * np.sin(states[:, POSITION + 1])
+    for name, height in (("hip", hip), ("knee", knee), ("foot", foot_position(states)[1])):
+        panel.plot(_seconds(states), height, linewidth=1, label=name)
+    panel.set_ylabel("height (m)")
+    panel.legend(loc="upper right")
+
+
+def _draw_terms(panel, params: LegParams, states: np.ndarray) -> None:
+    for i, name in enumerate(term_names(params)):
+        panel.plot(_seconds(states)[1:], states[1:, TERMS + i], linewidth=1, label=name.replace("_", " "))
+    panel.set_ylabel("reward terms")
+    lowest = np.quantile(states[1:, TERMS : TERMS + NUM_TERMS].min(axis=1), 0.01)  # leaves out the spikes of an impact
+    panel.set_ylim(1.05 * lowest, -0.05 * lowest)
+    panel.legend(loc="lower right", ncols=2, fontsize="small")
+
+
+def make_renderer(contact: str):
+    """Return the kernel's `render` for a kind of ground. MuJoCo needs OpenGL (EGL or OSMesa) for it."""
     return partial(_render, contact)
 
 
@@ -129,7 +141,7 @@ def _renderer(contact: str):
     loaded, _ = model.load(contact)
     try:
         return mujoco.Renderer(loaded, *PICTURE_SIZE), mujoco.MjData(loaded)
-    except Exception as error:  # whatever the OpenGL library raises
+    except Exception as error:  # OpenGL libraries raise anything
         remedy = "without a screen, set MUJOCO_GL=egl (or osmesa) before starting Python"
         raise RuntimeError(f"MuJoCo cannot render here: {error}; {remedy}") from error
 

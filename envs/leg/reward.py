@@ -1,6 +1,6 @@
-"""The two rewards of the leg, as terms to be added up.
+"""The two rewards of the leg, as terms to be added. docs/leg.md has the equations.
 
-Weights are positive numbers that multiply a cost; see docs/leg.md for the equations.
+Weights are positive numbers that multiply a cost.
 """
 
 import math
@@ -23,7 +23,7 @@ DENSE_WEIGHTS = {
     "code": (2000.0, 1000.0, 100.0, 1e-4, 0.1, 100.0, 0.0),
 }
 
-# Limits of the hardware, outside of which the dense reward is its violation term alone.
+# Limits of the hardware. Outside of them the dense reward is its violation term alone.
 MAX_RATE = 100.0  # rad/s
 HIP_RANGE = (math.radians(-225), math.radians(90))
 KNEE_RANGE = (math.radians(-155), math.radians(-35))
@@ -33,7 +33,7 @@ MIN_KNEE_HEIGHT = 0.02
 
 @njit
 def simple_terms(params, state, hip_rate, knee_rate):
-    """The simple leg's: stand with the hip at -45 and the knee at -90 degrees, foot below the hip."""
+    """Return SIMPLE_TERMS: stand with the hip at -45 and the knee at -90 degrees, foot below the hip."""
     weights = params.weights
     hip, knee = state[POSITION + 1], state[POSITION + 2]
     posture = -weights[0] * (abs(knee + math.pi / 2) + abs(hip + math.pi / 4))
@@ -50,7 +50,7 @@ def simple_terms(params, state, hip_rate, knee_rate):
 
 @njit
 def is_violated(state, hip_rate, knee_rate):
-    """Whether a limit of the hardware is exceeded; its edge is allowed."""
+    """Return True if a limit of the hardware is exceeded; the limit itself is allowed."""
     hip, knee = state[POSITION + 1], state[POSITION + 2]
     return not (
         abs(hip_rate) <= MAX_RATE
@@ -64,7 +64,7 @@ def is_violated(state, hip_rate, knee_rate):
 
 @njit
 def dense_terms(params, state, hip_rate, knee_rate):
-    """The stochastic leg's: smooth torques, foot below the hip and 0.1 m under it, at rest."""
+    """Return DENSE_TERMS and a zero: smooth torques, foot 0.1 m below the hip, at rest."""
     weights = params.weights
     if is_violated(state, hip_rate, knee_rate):
         return 0.0, 0.0, 0.0, 0.0, 0.0, -weights[5], 0.0

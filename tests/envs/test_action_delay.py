@@ -2,9 +2,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from envs import pendulum
-from envs.action_delay import ActionDelay, delayed
+from envs.action_delay import ActionDelay, delay_actions
 from envs.leg import kernels
+from envs.pendulum import long, nlr
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.gym_roller import GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
@@ -12,15 +12,15 @@ from tdpo_baselines.harness import registry
 
 
 def test_no_delay_is_the_kernel_itself():
-    kernel = pendulum.long_kernel()
-    assert delayed(kernel, 0) is kernel
+    kernel = long.long_kernel()
+    assert delay_actions(kernel, 0) is kernel
 
 
 @pytest.mark.parametrize("delay", [1, 3])
-@pytest.mark.parametrize("make", [pendulum.nlr_kernel, kernels.simple_kernel])
+@pytest.mark.parametrize("make", [nlr.nlr_kernel, kernels.simple_kernel])
 def test_delayed_kernel_takes_each_action_late(make, delay):
     plain = make()
-    late = delayed(plain, delay)
+    late = delay_actions(plain, delay)
     states = [np.zeros(kernel.state_size) for kernel in (plain, late)]
     start = np.full(plain.start_size, 0.3)
     for kernel, state in zip((plain, late), states):
@@ -33,12 +33,12 @@ def test_delayed_kernel_takes_each_action_late(make, delay):
         assert np.array_equal(states[0], states[1][: plain.state_size])
 
 
-def test_delayed_kernel_limits_what_it_records():
-    late = delayed(pendulum.nlr_kernel(), 2)
+def test_delayed_kernel_clips_the_action_it_records():
+    late = delay_actions(nlr.nlr_kernel(), 2)
     state, action = np.zeros(late.state_size), np.array([1000.0])
     late.reset(late.params, np.zeros(2), state)
     late.step(late.params, state, action)
-    assert action[0] == pendulum.MAX_TORQUE
+    assert action[0] == nlr.MAX_TORQUE
 
 
 def test_branch_of_a_delayed_kernel_equals_the_replay_bit_for_bit():
@@ -67,7 +67,7 @@ def test_wrapper_delays_any_environment_as_the_kernel_does(delay):
         assert reward == pytest.approx(expected, abs=1e-9)
 
 
-def test_branches_of_a_delayed_mujoco_environment_are_right_too():
+def test_branch_of_a_delayed_mujoco_environment_equals_the_whole_trajectory():
     environment = registry.make_environment(
         "InvertedPendulum-v5", registry.resolve_options("InvertedPendulum-v5", {"delay_steps": "2"})
     )
@@ -84,6 +84,6 @@ def test_branches_of_a_delayed_mujoco_environment_are_right_too():
 def test_bad_delay_names_the_field():
     for delay in (-1, 1.5, True):
         with pytest.raises(ValueError, match="delay_steps must be a whole number"):
-            delayed(pendulum.long_kernel(), delay)
+            delay_actions(long.long_kernel(), delay)
         with pytest.raises(ValueError, match="delay_steps must be a whole number"):
             ActionDelay(gymnasium.make("Pendulum-v1"), delay)

@@ -4,7 +4,7 @@ import linear_quadratic
 import numpy as np
 import pytest
 
-from envs import pendulum
+from envs.pendulum import nlr as pendulum
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.networks.normalisation import RunningStats, folded, unfolded
 from tdpo_baselines.common.optim import cg

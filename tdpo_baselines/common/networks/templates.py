@@ -1,46 +1,79 @@
-"""Compiling templates: numba functions whose constants and callees are bound when they are made.
+"""Compiled functions whose constants and callees are bound when they are made, cached on disk.
 
-A closure would do the same but cannot be cached on disk, because numba sees a new one in every
-process. Here a template's code gets a namespace of its own, in which constants are known to the
-compiler, and a name that changes with all that went into it, so that a stale cache is never used.
+A closure would do the same, but numba sees a new one in every process and compiles it again. Numba's own cache also
+misses changes in other files. Here a function gets a namespace of its own, in which constants are known to the
+compiler, and a name that changes with everything it was made from, so that a stale cache is never used.
+
+Functions below a template must not have `cache=True` themselves if they call functions of other files. Helpers of an
+intrinsic must be in its file.
 """
 
 import hashlib
 import inspect
-from pathlib import Path
-from types import FunctionType
+import linecache
+from collections.abc import Iterator
+from functools import cache
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from numba import njit
-from numba.core.registry import CPUDispatcher
+import numpy as np
+from numba import jit
 
-_made: dict[str, Any] = {}
+_compiled: dict[str, Any] = {}
 
 
 def compile_template(template, **bound):
-    """The template as a numba function with `bound` as its globals: numbers and numba functions."""
-    names = {**template.__globals__, **bound}
-    digest = hashlib.sha256(_source(template))
-    for name in sorted(bound):
-        digest.update(f"{name}={_identity(bound[name])};".encode())
-    for name in sorted(set(template.__code__.co_names) - set(bound)):
-        if hasattr(names.get(name), "__wrapped__"):  # a function or an intrinsic of numba
-            digest.update(_source(names[name]))
-    name = f"{template.__name__.strip('_')}_{digest.hexdigest()[:16]}"
-    if name not in _made:
-        function = FunctionType(template.__code__, names, name)
-        function.__qualname__ = name
-        function.__module__ = template.__module__
-        _made[name] = njit(cache=True, error_model="numpy")(function)
-    return _made[name]
+    """Return a compiled `template` with `bound` (numbers and numba functions) added to its globals.
+
+    `template` is a plain function or a numba function, whose options it keeps.
+    """
+    function = inspect.unwrap(template)
+    names = {**function.__globals__, **bound}
+    digest = hashlib.sha256("\n".join(_list_sources(function, names, set())).encode()).hexdigest()[:16]
+    name = f"{function.__name__.strip('_')}_{digest}"
+    if name not in _compiled:
+        copy = FunctionType(function.__code__, names, name)
+        copy.__qualname__, copy.__module__ = name, function.__module__
+        options = {"nopython": True, **getattr(template, "targetoptions", {}), "error_model": "numpy"}
+        _compiled[name] = jit(cache=True, **options)(copy)
+    return _compiled[name]
 
 
-def _identity(value) -> str:
-    """A number itself; a function by its name and the content of its file, which holds its helpers."""
-    if not isinstance(value, CPUDispatcher):
-        return repr(value)
-    return f"{value.py_func.__qualname__}:{hashlib.sha256(_source(value)).hexdigest()}"
+def _list_sources(function: FunctionType, names: dict[str, Any], seen: set[int]) -> Iterator[str]:
+    """Yield the file of `function` and what it uses of `names`: numbers, and numba functions with their own sources."""
+    seen.add(id(function))
+    yield f"{function.__module__}.{function.__qualname__} in {_file_digest(function.__code__.co_filename)}"
+    for name, value in sorted(_used_values(function, names).items()):
+        if isinstance(value, (int, float, complex, str, tuple, np.generic)):
+            yield f"{name} = {value!r}"
+        elif isinstance(value, np.ndarray):
+            yield f"{name} = {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        elif type(value).__module__.startswith("numba.") and hasattr(value, "__wrapped__"):  # function or intrinsic
+            callee = inspect.unwrap(value)
+            yield f"{name} = {callee.__module__}.{callee.__qualname__}"
+            if callee.__name__ not in _compiled and id(callee) not in seen:  # the name of a compiled one says it all
+                yield from _list_sources(callee, callee.__globals__, seen)
 
 
-def _source(function) -> bytes:
-    return Path(inspect.getfile(inspect.unwrap(function))).read_bytes()
+def _used_values(function: FunctionType, names: dict[str, Any]) -> dict[str, Any]:
+    """Return the globals and closure variables that `function` refers to, and the members of modules among them."""
+    used = set(_names_in(function.__code__))
+    values = {name: names[name] for name in used & names.keys()}
+    for name, value in list(values.items()):
+        if isinstance(value, ModuleType):
+            values |= {f"{name}.{member}": vars(value)[member] for member in used & vars(value).keys()}
+    cells = function.__closure__ or ()
+    return values | {name: cell.cell_contents for name, cell in zip(function.__code__.co_freevars, cells)}
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function's code refers to, nested functions included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
+@cache
+def _file_digest(path: str) -> str:
+    return hashlib.sha256("".join(linecache.getlines(path)).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""The pendulum: one physics (physics.py), two tasks (long.py, nlr.py)."""
