@@ -2,8 +2,8 @@
 
     python -m hpc.submit --scheduler slurm --env leg --seeds 0-24 --ranks 72 --time 12:00:00
 
-Everything is checked before anything is submitted. A job is an array; a task of it is one run, which stops with a
-checkpoint before its time is over, queues again, and goes on. Site values are in hpc/env.sh. Run from the checkout.
+Everything is checked before anything is submitted. A job is an array with a task per run. A run stops with a checkpoint
+before its time is over, is queued again, and continues. Site values are in hpc/env.sh. Run this from the checkout.
 """
 
 import argparse
@@ -19,10 +19,11 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 SCHEDULERS = {"slurm": ("sbatch", "#SBATCH --partition={}", "#SBATCH --account={}"),
               "pbs": ("qsub", "#PBS -q {}", "#PBS -A {}")}  # fmt: skip
-SECONDS_TO_SAVE = 300  # before the end: the scheduler warns, and the run stops by itself half-way through
+SECONDS_TO_SAVE = 300  # before the end the scheduler warns; without a warning the run stops half-way through these
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m hpc.submit",
         description=__doc__,
@@ -30,28 +31,25 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--scheduler", choices=SCHEDULERS, required=True)
+    add("--scheduler", choices=SCHEDULERS, required=True, help="the site's batch system")
     add("--env", required=True, help="environment, as for tdpo_baselines.run")
     add("--alg", default="tdpo", help="algorithm (default: tdpo)")
-    add("--seeds", default="0", help="such as 0-24 or 1,5,7 (default: 0)")
-    add("--sweep", type=Path, metavar="FILE", help="a line is more arguments of the run, such as --set gamma=0.9; "
-        "every line with every seed")  # fmt: skip
+    add("--seeds", default="0", help="seeds of the runs, such as 0-24 or 1,5,7 (default: 0)")
+    add("--sweep", type=Path, metavar="FILE", help="each line is more arguments of a run, such as --set gamma=0.9; "
+        "every line runs with every seed")  # fmt: skip
     add("--ranks", type=int, default=1, help="MPI ranks of a run (default: 1)")
-    add(
-        "--time",
-        default="12:00:00",
-        help="limit of a job, HH:MM:SS (default: 12:00:00); a run takes as many jobs as it needs",
-    )
-    add("--runs", type=Path, default=Path("runs"), help="where the run folders go (default: runs)")
-    add("--jobs", type=Path, default=Path("jobs"), help="where scripts and logs of jobs go (default: jobs)")
-    add("--name", help="of the job (default: ALG-ENV)")
-    add("--dry-run", action="store_true", help="write the script, show it, submit nothing")
+    add("--time", default="12:00:00", help="time limit of a job, HH:MM:SS (default: 12:00:00); "
+        "a run takes as many jobs as it needs")  # fmt: skip
+    add("--runs", type=Path, default=Path("runs"), help="folder of the run folders (default: runs)")
+    add("--jobs", type=Path, default=Path("jobs"), help="folder of the jobs' scripts and logs (default: jobs)")
+    add("--name", help="name of the job (default: ALG-ENV)")
+    add("--dry-run", action="store_true", help="write the script and show it, but submit nothing")
     add("run_arguments", nargs="*", metavar="ARGUMENT", help="after --: more arguments of every run")
     return parser.parse_args(arguments)
 
 
 def seeds(text: str) -> list[int]:
-    """ "0-2,7" is 0, 1, 2, 7."""
+    """Parse seeds such as "0-2,7"."""
     found: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
@@ -67,6 +65,7 @@ def seeds(text: str) -> list[int]:
 
 
 def seconds(text: str) -> int:
+    """Parse the limit of a job, HH:MM:SS."""
     match = re.fullmatch(r"(\d+):([0-5]\d):([0-5]\d)", text)
     if not match:
         raise ValueError(f"--time must be HH:MM:SS, got {text!r}")
@@ -77,10 +76,12 @@ def seconds(text: str) -> int:
 
 
 def clock(total: int) -> str:
+    """Return seconds as HH:MM:SS."""
     return f"{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
 
 
 def sweep_lines(path: Path | None) -> list[list[str]]:
+    """Read the arguments in each line of a sweep's file."""
     if path is None:
         return [[]]
     lines = [shlex.split(line, comments=True) for line in path.read_text().splitlines()]
@@ -91,7 +92,7 @@ def sweep_lines(path: Path | None) -> list[list[str]]:
 
 
 def tasks(arguments: argparse.Namespace) -> list[list[str]]:
-    """The arguments of every run."""
+    """Return the arguments of every run."""
     walltime = clock(seconds(arguments.time) - SECONDS_TO_SAVE // 2)
     runs, found = arguments.runs.resolve(), []
     for number, line in enumerate(sweep_lines(arguments.sweep)):
@@ -104,13 +105,14 @@ def tasks(arguments: argparse.Namespace) -> list[list[str]]:
 
 
 def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
-    """Refuse what a run would refuse, before it has waited in the queue, and arguments that two would set."""
-    from tdpo_baselines import run
+    """Raise ValueError for invalid input now, rather than after the jobs have waited in the queue."""
     from tdpo_baselines.common.parallel.checks import TooLittleMemory
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.harness import stages
+    from tdpo_baselines.harness.resolve import resolve
+    from tdpo_baselines.run import parse as parse_run
 
     if not re.fullmatch(r"[A-Za-z][\w.-]*", arguments.name):
-        raise ValueError(f"--name must be letters, digits, '.', '-' and '_', a letter first, got {arguments.name!r}")
+        raise ValueError(f"--name must be a letter, then letters, digits, '.', '-' or '_', got {arguments.name!r}")
     if arguments.ranks < 1:
         raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
     for task in all_tasks:
@@ -118,19 +120,16 @@ def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
         own = ("--alg", "--env", "--seed", "--log_dir", "--max_walltime")
         twice = next((name for name in own if names.count(name) > 1), "")
         if twice:
-            raise ValueError(f"{twice} is an argument of hpc.submit or set by it, and cannot be one of runs besides")
+            raise ValueError(f"hpc.submit sets {twice} of the runs; do not pass it after -- or in a sweep")
         if any(word.split() != [word] for word in task):
-            raise ValueError(f"arguments of runs cannot hold spaces: {next(w for w in task if w.split() != [w])!r}")
-        parsed = run.parse(task)
-        run.make_budget(parsed)
-        config, _ = run.resolve(parsed)
-        stages = run.make_stages(config)
-        with contextlib.suppress(TooLittleMemory):  # of this host, which is not where it will run
-            run.check_stages(registry.algorithm(config.algorithm), stages, arguments.ranks)
+            raise ValueError(f"arguments of runs must not have spaces: {next(w for w in task if w.split() != [w])!r}")
+        run = resolve(parse_run(task))
+        with contextlib.suppress(TooLittleMemory):  # on this host, which will not run it
+            stages.check(run.config.algorithm, run.stages, arguments.ranks)
 
 
 def site_values() -> dict[str, str]:
-    """What hpc/env.sh sets, as the shell sees it."""
+    """Return the partition and account that hpc/env.sh sets."""
     names = ("TDPO_PARTITION", "TDPO_ACCOUNT")
     command = f"source {shlex.quote(str(CHECKOUT / 'hpc/env.sh'))} && printf '%s\\n' " + " ".join(
         f'"${n}"' for n in names
@@ -140,13 +139,15 @@ def site_values() -> dict[str, str]:
 
 
 def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
-    """The batch script."""
+    """Return the batch script."""
     _, partition, account = SCHEDULERS[arguments.scheduler]
     site = site_values()
     lines = [partition.format(site["TDPO_PARTITION"])] * bool(site["TDPO_PARTITION"])
     lines += [account.format(site["TDPO_ACCOUNT"])] * bool(site["TDPO_ACCOUNT"])
     exported = {name: value for name, value in sorted(os.environ.items()) if name.startswith("TDPO_")}
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in exported.items()]  # PBS hands none to a job
+    lines += [
+        f"export {name}={shlex.quote(value)}" for name, value in exported.items()
+    ]  # PBS gives a job no environment
     values = {
         "NAME": arguments.name[:15] if arguments.scheduler == "pbs" else arguments.name,
         "ARRAY": f"0-{num_tasks - 1}",
@@ -165,12 +166,13 @@ def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
 
 
 def without_array(script: str) -> str:
+    """Return a PBS script for a single task."""
     script = re.sub(r"^#PBS -J .*\n", "", script, flags=re.MULTILINE)
     return re.sub(r"PBS_ARRAY_INDEX:\?[^}]*", "PBS_ARRAY_INDEX:-0", script)
 
 
 def new_folder(jobs: Path, name: str) -> Path:
-    """jobs/NAME-1, or the next number that is free."""
+    """Create jobs/NAME-1, or the next number that is free."""
     number = 1
     while (jobs / f"{name}-{number}").exists():
         number += 1
@@ -182,6 +184,7 @@ def new_folder(jobs: Path, name: str) -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit code."""
     parsed = parse(arguments)
     parsed.name = parsed.name or f"{parsed.alg}-{parsed.env}".replace(":", "-").replace("/", "-")
     command = SCHEDULERS[parsed.scheduler][0]
@@ -189,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
         all_tasks = tasks(parsed)
         check(parsed, all_tasks)
         if not parsed.dry_run and shutil.which(command) is None:
-            raise ValueError(f"{command} is not here: submit from a login node, or look with --dry-run")
+            raise ValueError(f"{command} is not installed here; submit from a login node, or pass --dry-run")
         folder = new_folder(parsed.jobs, parsed.name)
         script = render(parsed, folder, len(all_tasks))
         (folder / "tasks.txt").write_text("".join(" ".join(task) + "\n" for task in all_tasks))

@@ -1,6 +1,7 @@
 """Evaluate: `python -m tdpo_baselines.evaluate DIR` rolls out a trained policy without exploration.
 
-For algorithms that act with noise the return with that noise, from the same starts, is shown beside it."""
+For algorithms that act with noise, it also shows the return with that noise, from the same starts.
+"""
 
 import argparse
 import json
@@ -23,16 +24,24 @@ from .harness.run_folder import RunConfig, RunFolder
 
 @dataclass
 class Trained:
-    """A policy as it was saved, with all that is needed to run it."""
+    """A checkpoint with the config of its run."""
 
     config: RunConfig
-    theta: np.ndarray
-    iteration: int
-    state: dict[str, Any]  # all of the checkpoint; one of `best` holds little more than theta
+    state: dict[str, Any]  # the whole checkpoint; one of `best` holds little more than the policy
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The parameters [P] of the deterministic policy."""
+        return self.state["policy"]["theta"]
+
+    @property
+    def iteration(self) -> int:
+        """The number of updates before it was saved."""
+        return int(self.state["progress"]["iteration"])
 
 
 def load(path: str | Path, *, use_best: bool = False) -> Trained:
-    """From a run folder (its newest checkpoint, or its best) or from a single checkpoint's folder."""
+    """Load a run folder's newest or best checkpoint, or a single checkpoint's folder."""
     path = Path(path).expanduser()
     if checkpoint.is_checkpoint(path):
         if use_best:
@@ -48,12 +57,12 @@ def load(path: str | Path, *, use_best: bool = False) -> Trained:
             what = "best parameters yet: no episode has ended" if use_best else "checkpoint yet"
             raise ValueError(f"{path} has no {what}")
         state = newest
-    return Trained(RunConfig.from_checkpoint(state), state["theta"], int(state["iteration"]), state)
+    return Trained(RunConfig.from_checkpoint(state), state)
 
 
 @dataclass
 class Evaluation:
-    """Per-episode results [E] by name, and the rollouts from `start_states` [E, S] that they were read off."""
+    """Per-episode results [E] by name, and the rollouts from `start_states` [E, S] that gave them."""
 
     results: dict[str, np.ndarray]
     start_states: np.ndarray
@@ -61,6 +70,7 @@ class Evaluation:
     environment: Any
 
     def summary(self) -> dict[str, dict[str, float]]:
+        """Return mean, standard deviation, minimum and maximum of each result."""
         names = ("mean", "std", "min", "max")
         return {key: {s: float(getattr(values, s)()) for s in names} for key, values in self.results.items()}
 
@@ -68,35 +78,19 @@ class Evaluation:
 def evaluate(
     trained: Trained, *, num_episodes: int, seed: int, start_values: dict[str, float], trusted: str = ""
 ) -> Evaluation:
-    """Episodes from drawn starts, of which `start_values` replace some quantities.
+    """Run episodes from random starts, in which `start_values` replace some quantities.
 
-    An environment in a module of its own is imported only if it is `trusted`: the run may be someone else's.
+    A run may come from someone else, so the module of its environment is imported only if it is `trusted`.
     """
     config = trained.config
-    module = registry.module_of(config.environment)
-    if module and config.environment != trusted:
-        raise ValueError(
-            f"the run's environment is {config.environment}: the module {module} would be imported, which executes it; "
-            f"if you trust it, pass --env {config.environment}"
-        )
-    algorithm = registry.algorithm(config.algorithm)
+    algorithm, environment = registry.algorithm(config.algorithm), make_environment(config, trusted)
     options = algorithm.Config.from_values(config.options)
-    environment = registry.make_environment(
-        config.environment, registry.resolve_options(config.environment, config.env_options)
-    )
     roller = registry.make_roller(environment, options)
     if trained.theta.shape != (roller.num_parameters,):
         raise ValueError(
             f"the checkpoint has {trained.theta.size} parameters, its config asks for {roller.num_parameters}"
         )
-    floats_per_step = environment.observation_size + environment.action_size + 1
-    require_memory(
-        "--episodes", 8 * num_episodes * (2 * environment.horizon * floats_per_step + 2 * environment.state_size)
-    )
-    starts = generator(seed, "evaluation").random((num_episodes, environment.start_size))
-    states = roller.start_states(starts)
-    for state in states if start_values else ():
-        environment.place(state, start_values)
+    states = make_starts(environment, roller, num_episodes, seed, start_values)
     rollouts = roller.rollouts(trained.theta, states)
     scale = options.gamma ** np.arange(environment.horizon)
     results = {
@@ -115,8 +109,31 @@ def evaluate(
     return Evaluation(results, states, rollouts, environment)
 
 
+def make_environment(config: RunConfig, trusted: str) -> Any:
+    """Make the environment of a run; raise ValueError if that would import a module that is not trusted."""
+    name = config.environment
+    module = registry.module_of(name)
+    if module and name != trusted:
+        raise ValueError(
+            f"the run's environment is {name}, which would import and so execute the module {module}; "
+            f"if you trust it, pass --env {name}"
+        )
+    return registry.make_environment(name, registry.resolve_options(name, config.env_options))
+
+
+def make_starts(environment, roller, num_episodes: int, seed: int, start_values: dict[str, float]) -> np.ndarray:
+    """Draw the start states [E, S]; raise ValueError if the episodes would not fit into memory."""
+    floats_per_step = environment.observation_size + environment.action_size + 1
+    floats = num_episodes * (2 * environment.horizon * floats_per_step + 2 * environment.state_size)
+    require_memory("--episodes", 8 * floats)
+    states = roller.start_states(generator(seed, "evaluation").random((num_episodes, environment.start_size)))
+    for state in states if start_values else ():
+        environment.place(state, start_values)
+    return states
+
+
 def draw(evaluation: Evaluation):
-    """The environment's own figure of the episode with the median return, or a plain one."""
+    """Return the environment's own figure of the episode with the median return, or a plain one."""
     environment, rollouts = evaluation.environment, evaluation.rollouts
     returns = evaluation.results["return"]
     median = int(np.argsort(returns)[len(returns) // 2])
@@ -135,6 +152,7 @@ def draw(evaluation: Evaluation):
 
 
 def table(trained: Trained, evaluation: Evaluation) -> str:
+    """Return the results as a table."""
     config, num_episodes = trained.config, len(evaluation.results["return"])
     lines = [
         f"{config.algorithm} on {config.environment}, seed {config.seed}, iteration {trained.iteration}: "
@@ -148,6 +166,7 @@ def table(trained: Trained, evaluation: Evaluation) -> str:
 
 
 def as_json(trained: Trained, evaluation: Evaluation) -> str:
+    """Return the results of every episode as JSON."""
     config = trained.config
     head = {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
     episodes = {name: [finite(value) for value in values.tolist()] for name, values in evaluation.results.items()}
@@ -156,12 +175,12 @@ def as_json(trained: Trained, evaluation: Evaluation) -> str:
 
 
 def finite(value: float) -> float | None:
-    """JSON has no word for what is not finite."""
+    """Return None for a number that is not finite, for which JSON has no word."""
     return value if math.isfinite(value) else None
 
 
 def parse_start_values(text: str) -> dict[str, float]:
-    """ "theta_hip=-0.8,height=0.5" as names and numbers."""
+    """Parse names and numbers such as "theta_hip=-0.8,height=0.5"."""
     values: dict[str, float] = {}
     for part in text.split(","):
         name, sign, value = (word.strip() for word in part.partition("="))
@@ -175,25 +194,18 @@ def parse_start_values(text: str) -> dict[str, float]:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.evaluate", description=__doc__, allow_abbrev=False)
-    parser.add_argument("path", metavar="DIR", help="a run's folder, or one checkpoint's")
-    parser.add_argument(
-        "--env", default="", metavar="NAME", help="the run's environment, where it is module:Id: import that module"
-    )
-    parser.add_argument("--episodes", type=int, default=20, metavar="N", help="default: 20")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the starts (default: 0)")
-    parser.add_argument(
-        "--best", action="store_true", help="the parameters with the best training payoff, not the last"
-    )
-    parser.add_argument(
-        "--reset",
-        metavar="NAME=VALUE,...",
-        type=parse_start_values,
-        default={},
-        help="start from these values (leg: theta_hip, theta_knee in rad, height in m; pendulum: angle, rate)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON, with every episode, instead of a table")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw the episode with the median return")
+    add = parser.add_argument
+    add("path", metavar="DIR", help="folder of a run or of one checkpoint")
+    add("--env", default="", metavar="NAME", help="the run's environment, to allow importing its module (module:Id)")
+    add("--episodes", type=int, default=20, metavar="N", help="number of episodes (default: 20)")
+    add("--seed", type=int, default=0, metavar="S", help="seed of the starts (default: 0)")
+    add("--best", action="store_true", help="evaluate the parameters with the best training payoff, not the last ones")
+    add("--reset", metavar="NAME=VALUE,...", type=parse_start_values, default={}, help="start from these values "
+        "(leg: theta_hip, theta_knee in rad, height in m; pendulum: angle, rate)")  # fmt: skip
+    add("--json", action="store_true", help="print JSON, with every episode, instead of a table")
+    add("--plot", metavar="FILE.png", help="draw the episode with the median return")
     parsed = parser.parse_args(arguments)
     if parsed.episodes < 1 or parsed.seed < 0:
         parser.error("--episodes must be at least 1 and --seed at least 0")
@@ -201,6 +213,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit code."""
     prepare_environment()
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:

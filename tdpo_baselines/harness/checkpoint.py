@@ -1,8 +1,8 @@
-"""TensorFlow checkpoints of named arrays and texts, each in a folder of its own.
+"""TensorFlow checkpoints of a state: arrays by component and name, and texts. Each has a folder of its own.
 
-A checkpoint appears under its name only when it is complete, so a kill at any moment leaves the ones
-before it. TensorFlow stores a checksum with every array; one that does not fit is skipped on loading.
-Nothing is ever unpickled.
+`state["policy"]["theta"]` is `policy/theta/.ATTRIBUTES/VARIABLE_VALUE` for `tf.train.load_checkpoint(FOLDER/state)`.
+A checkpoint appears under its name only when it is complete, so a kill at any moment leaves the ones before it intact.
+TensorFlow stores a checksum with every array; a checkpoint that fails it is skipped. Nothing is ever unpickled.
 """
 
 import contextlib
@@ -18,24 +18,24 @@ from typing import Any
 import numpy as np
 
 from ..common.parallel.tensorflow_setup import load_tensorflow
-
-State = dict[str, Any]  # arrays and texts
+from .upgrade import is_old, upgrade
 
 _PREFIX = "iteration-"
 _FILES = "state"
-_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # how TensorFlow calls the value of a variable
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's name for the value of a variable
 
 
-def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
+def save(folder: Path, iteration: int, state: dict[str, Any], *, keep: int) -> None:
     """Write `state` as folder/iteration-N and remove all but the newest `keep`."""
     tf = load_tensorflow()
     target = folder / f"{_PREFIX}{iteration:09d}"
     partial = folder / f".partial-{os.getpid()}"
     try:
-        remove_partial(folder)
-        partial.mkdir()  # the folder must be there: one that has disappeared is not to be made anew
-        with _still_there(folder):
-            variables = {name: tf.Variable(value, trainable=False) for name, value in state.items()}
+        for left_by_killed in folder.glob(".partial-*"):
+            shutil.rmtree(left_by_killed, ignore_errors=True)
+        partial.mkdir()  # fails if the folder has disappeared, which must not be created again
+        with _require_folder(folder):
+            variables = tf.nest.map_structure(lambda value: tf.Variable(value, trainable=False), state)
             tf.train.Checkpoint(**variables).write(str(partial / _FILES))
         _sync(partial)
         newer_or_same = [path for path in _newest_first(folder) if path >= target]  # unreadable: they were skipped
@@ -52,33 +52,48 @@ def save(folder: Path, iteration: int, state: State, *, keep: int) -> None:
 
 
 @contextlib.contextmanager
-def _still_there(folder: Path) -> Iterator[None]:
-    """TensorFlow makes folders that it misses: what it made of one that was removed meanwhile is removed again."""
+def _require_folder(folder: Path) -> Iterator[None]:
+    """Raise FileNotFoundError if the folder is removed meanwhile; TensorFlow would create it again."""
     before = os.open(folder, os.O_RDONLY)
     try:
         yield
         if not os.path.samestat(os.fstat(before), os.stat(folder)):
             shutil.rmtree(folder)
             with contextlib.suppress(OSError):
-                folder.parent.rmdir()  # if there is nothing else
+                folder.parent.rmdir()  # if it is empty
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     finally:
         os.close(before)
 
 
-def load(path: Path) -> State:
-    """Everything in one checkpoint; OSError if it is torn, corrupt or no checkpoint."""
+def load(path: Path) -> dict[str, Any]:
+    """Load one checkpoint; raise OSError if it is incomplete, corrupt or not a checkpoint."""
     tf = load_tensorflow()
     try:
         reader = tf.train.load_checkpoint(str(path / _FILES))
         names = [key.removesuffix(_SUFFIX) for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)]
-        return {name: _value(reader.get_tensor(name + _SUFFIX)) for name in names}
+        state = _nest({name: _value(reader.get_tensor(name + _SUFFIX)) for name in names})
     except Exception as error:  # TensorFlow raises many kinds, by the kind of damage
         raise OSError(f"{path} is torn or corrupt ({_reason(error)})") from error
+    return upgrade(state) if is_old(state) else state
 
 
-def load_newest(folder: Path) -> State | None:
-    """The newest checkpoint that can be read, with a warning for each that cannot; None if there is none at all."""
+def flatten(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays of a state by their names in the file, such as "policy/theta"."""
+    return {f"{component}/{name}": value for component, arrays in state.items() for name, value in arrays.items()}
+
+
+def _nest(flat: dict[str, Any]) -> dict[str, Any]:
+    """Return the values by component and name; names without a component stay at the top."""
+    state: dict[str, Any] = {}
+    for path, value in flat.items():
+        component, _, name = path.rpartition("/")
+        (state.setdefault(component, {}) if component else state)[name] = value
+    return state
+
+
+def load_newest(folder: Path) -> dict[str, Any] | None:
+    """Load the newest readable checkpoint, warning of newer ones that are not; return None if there is none at all."""
     paths = _newest_first(folder)
     for path in paths:
         try:
@@ -86,11 +101,12 @@ def load_newest(folder: Path) -> State | None:
         except OSError as error:
             print(f"warning: {error}", file=sys.stderr)
     if paths:
-        raise OSError(f"none of the checkpoints in {folder} can be read; restore one, or start anew elsewhere")
+        raise OSError(f"none of the checkpoints in {folder} can be read; restore one, or pass another --log_dir")
     return None
 
 
 def is_checkpoint(path: Path) -> bool:
+    """Return whether the path is the folder of one checkpoint."""
     return (path / f"{_FILES}.index").is_file()
 
 
@@ -98,12 +114,6 @@ def clear(folder: Path) -> None:
     """Remove all checkpoints."""
     for path in _newest_first(folder):
         shutil.rmtree(path)
-
-
-def remove_partial(folder: Path) -> None:
-    """Remove what a killed writer left."""
-    for partial in folder.glob(".partial-*"):
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _newest_first(folder: Path) -> list[Path]:

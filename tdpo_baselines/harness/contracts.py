@@ -1,12 +1,12 @@
-"""What the parts of the package promise one another: environments, rollers, learners, algorithms.
+"""Interfaces between the parts of the package: environments, rollers, learners, algorithms.
 
-Protocols, so nothing inherits from them: a class that has these members fits. Shapes: B rollouts, K saved states,
+They are Protocols: a class that has the members fits, without inheriting. Shapes: B rollouts, K saved states,
 D perturbed steps, O observation, A action, S state, U start, P parameters.
 """
 
 import typing
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,7 @@ State = dict[str, Component]
 """Everything a checkpoint holds, by component. `state["policy"]["theta"]` is the deterministic policy."""
 
 
+@runtime_checkable
 class Environment(Protocol):
     """A task with flat vectors for observations, actions and its whole state."""
 
@@ -31,13 +32,16 @@ class Environment(Protocol):
     action_low: np.ndarray  # [A]
     action_high: np.ndarray  # [A]
     how_branches_start: str  # shown before a run; empty if there is nothing to say
+    measure: Callable | None  # measure(params, final_state): named results of a finished episode, for `evaluate`
+    draw: Callable | None  # draw(params, states): a figure of an episode, for `evaluate --plot`
 
     def place(self, state: np.ndarray, values: Mapping[str, float]) -> None:
         """Put a state that was just reset at the given start values."""
 
 
+@runtime_checkable
 class Roller(Protocol):
-    """Rolls out an environment with an MLP policy inside the loop."""
+    """Rollouts of an environment with an MLP policy inside the loop."""
 
     horizon: int
     start_size: int
@@ -80,6 +84,7 @@ class Row(typing.TypedDict):
     payoff: float  # discounted return per discounted step
 
 
+@runtime_checkable
 class Learner(Protocol):
     """One algorithm at work. All ranks call every method together."""
 
@@ -105,6 +110,7 @@ class Learner(Protocol):
         """Take over the policy of the stage before, which may have had another task and other options."""
 
 
+@runtime_checkable
 class Algorithm(Protocol):
     """The face of an algorithm's room, `tdpo_baselines/NAME/__init__.py`."""
 

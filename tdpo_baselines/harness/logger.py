@@ -1,4 +1,4 @@
-"""progress.csv and the console: what a run says while it goes on."""
+"""The log of a run: progress.csv and lines on the console."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 class ProgressCSV:
-    """One row per iteration, flushed as they are written; the first row fixes the columns."""
+    """The file progress.csv: one row per iteration, with the columns of the first row."""
 
     def __init__(self, path: Path, *, last_iteration: int):
-        """Continue after `last_iteration`; later rows and a torn last line are dropped."""
+        """Continue after `last_iteration`, dropping later rows and an incomplete last line."""
         self._path = path
         self._columns: list[str] = []
         kept = self._kept_lines(last_iteration)
@@ -30,11 +30,12 @@ class ProgressCSV:
         if [row.split(",", 1)[0] for row in kept] != expected or self._columns[0] != "iteration":
             raise ValueError(
                 f"{self._path} does not hold the {last_iteration} rows before the checkpoint; "
-                "restore the file, or start anew in another --log_dir"
+                "restore the file or pass another --log_dir"
             )
         return [header, *kept]
 
     def write(self, rows: list[dict]) -> None:
+        """Append rows and flush them to the operating system."""
         lines = []
         for row in rows:
             if not self._columns:
@@ -44,7 +45,7 @@ class ProgressCSV:
                 raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
             lines.append(",".join(map(_text, row.values())) + "\n")
         if not os.path.exists(self._path):
-            raise OSError(f"{self._path} has disappeared while the run went on; restore its folder, or start anew")
+            raise OSError(f"{self._path} has disappeared during the run; restore its folder or start again")
         try:
             self._file.write("".join(lines))
             self._file.flush()
@@ -54,16 +55,27 @@ class ProgressCSV:
             ) from error
 
     def sync(self) -> None:
-        """Rows on the disk, not only with the operating system."""
+        """Force the rows onto the disk."""
         os.fsync(self._file.fileno())
 
 
+COLUMNS = {  # of progress.csv -> title, format; columns that a row does not have are left out
+    "iteration": ("iteration", "{:9d}"),
+    "total_timesteps": ("timesteps", "{:9.2f}M"),  # millions
+    "return_mean": ("return", "{:10.4g}"),
+    "payoff": ("payoff", "{:10.4g}"),
+    "step_w": ("step_w", "{:11.3g}"),  # TDPO
+    "kl": ("kl", "{:11.3g}"),  # TRPO, PPO1
+    "num_updates": ("num_updates", "{:11.3g}"),  # DDPG, TD3
+    "steps_per_second": ("steps/s", "{:8.3g}"),
+}
+
+
 class Console:
-    """A table on rank 0: a line now and then, with the time left."""
+    """Messages and a table of progress on the terminal of rank 0."""
 
     SECONDS_BETWEEN_LINES = 3.0
     LINES_BETWEEN_HEADERS = 25
-    HOW_FAR = ("step_w", "kl", "num_updates")  # how an algorithm tells that it learns: the first that it has
 
     def __init__(self, is_quiet: bool):
         self._is_quiet = is_quiet
@@ -71,35 +83,36 @@ class Console:
         self._num_lines = 0
 
     def say(self, text: str) -> None:
+        """Print a line."""
         if self._is_quiet:
             return
         try:
             print(text, flush=True)
-        except BrokenPipeError:  # of `| head`: nobody listens any more, which is no reason to stop
+        except BrokenPipeError:  # of `| head`, which must not end the run
             self._is_quiet = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def show(self, row: dict, *, fraction_done: float, seconds_left: float, is_last: bool) -> None:
+        """Print a row of the table, unless the last one was printed a moment ago."""
         now = time.monotonic()
         if now < self._next_line and not is_last:
             return
         self._next_line = now + self.SECONDS_BETWEEN_LINES
-        how_far = next(name for name in self.HOW_FAR if name in row)
+        row = {**row, "total_timesteps": row["total_timesteps"] / 1e6}
+        texts = {title: form.format(row[name]) for name, (title, form) in COLUMNS.items() if name in row}
+        texts |= {"done": f"{fraction_done:6.1%}", "time left": f"{format_time(seconds_left):>10}"}
         if self._num_lines % self.LINES_BETWEEN_HEADERS == 0:
-            self.say(f"iteration  timesteps     return     payoff {how_far:>11}  steps/s   done  time left")
+            self.say(" ".join(title.rjust(len(text)) for title, text in texts.items()))
         self._num_lines += 1
-        self.say(
-            f"{row['iteration']:9d} {row['total_timesteps'] / 1e6:9.2f}M {row['return_mean']:10.4g} "
-            f"{row['payoff']:10.4g} {row[how_far]:11.3g} {row['steps_per_second']:8.3g} "
-            f"{fraction_done:6.1%}  {hours_minutes(seconds_left)}"
-        )
+        self.say(" ".join(texts.values()))
 
 
-def hours_minutes(seconds: float) -> str:
+def format_time(seconds: float) -> str:
+    """Return H:MM:SS."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
 
 
 def _text(value) -> str:
-    """Shortest text that reads back as the same number."""
+    """Return the shortest text that reads back as the same number."""
     return repr(float(value)) if isinstance(value, float) else str(int(value))

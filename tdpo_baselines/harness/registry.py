@@ -1,13 +1,19 @@
-"""Names that users type, and where what they name lives. Nothing is imported until it is asked for."""
+"""The names of algorithms and environments that users type, and the modules they stand for.
+
+Nothing is imported until it is asked for. A new algorithm is one more name in `ALGORITHMS`: a package that fits
+`contracts.Algorithm`, with its presets beside it in presets.json.
+"""
 
 import inspect
 from fnmatch import fnmatchcase
 from importlib import import_module, resources
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .config import did_you_mean, parse_like, read_json
+from .config import did_you_mean, parse_like, read_json, split_prefix
+
+if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
+    from .contracts import Algorithm, Environment, Roller
 
 ALGORITHMS = {name: f"tdpo_baselines.{name}" for name in ("tdpo", "trpo", "ppo1", "ddpg", "td3")}
 
@@ -22,15 +28,19 @@ ENVIRONMENTS = {
 PATHS = ("noise_template",)  # options that name files
 
 
-def algorithm(name: str) -> ModuleType:
-    """The module of an algorithm: it has `Config`, `check`, `exploration` and `Learner`."""
+def algorithm(name: str) -> "Algorithm":
+    """Import an algorithm."""
     if name not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {name!r}{did_you_mean(name, ALGORITHMS)}; --list shows what there is")
-    return import_module(ALGORITHMS[name])
+        raise ValueError(f"unknown algorithm {name!r}{did_you_mean(name, ALGORITHMS)}; --list shows the algorithms")
+    module: Any = import_module(ALGORITHMS[name])
+    return module
 
 
 def check_environment(name: str) -> None:
-    """A name of ours, or an id of Gymnasium ("Id", "module:Id") or of classic gym ("gym:Id", "gym:module:Id")."""
+    """Raise ValueError unless the name is in ENVIRONMENTS or is an id of Gymnasium or classic gym.
+
+    Gymnasium's ids are "Id" and "module:Id", those of classic gym "gym:Id" and "gym:module:Id".
+    """
     import gymnasium
 
     if name in ENVIRONMENTS:
@@ -39,11 +49,11 @@ def check_environment(name: str) -> None:
         _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:
         near = did_you_mean(name, [*ENVIRONMENTS, *gymnasium.registry])
-        raise ValueError(f"unknown environment {name!r}{near}; --list shows what there is ({error})") from error
+        raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
 
 
 def module_of(name: str) -> str:
-    """What must be imported before an environment of that name is known; nothing for ours and the libraries' own."""
+    """Return the module that an environment's name asks to import; '' for our own and the libraries' environments."""
     from ..common.sampling import classic_gym
 
     module = name.removeprefix(classic_gym.PREFIX).rpartition(":")[0]
@@ -51,7 +61,7 @@ def module_of(name: str) -> str:
 
 
 def _spec_of_other(name: str) -> Any:
-    """What Gymnasium or classic gym knows of an environment that is not ours."""
+    """Return the specification that Gymnasium or classic gym has of an environment that is not ours."""
     import gymnasium
 
     from ..common.sampling import classic_gym
@@ -64,44 +74,45 @@ def _spec_of_other(name: str) -> Any:
     return gymnasium.spec(env_id)
 
 
-def make_environment(name: str, options: dict):
-    """The compiled environment of that name with these options, or any other behind the same face."""
+def make_environment(name: str, options: dict) -> "Environment":
+    """Make an environment: a compiled kernel of ours, or another library's behind the same interface."""
     import gymnasium
 
     from ..common.sampling import classic_gym
     from ..common.sampling.gym_roller import GymEnvironment, say_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    made_with = _without_delay(env_id, options)
+    own_options = _without_delay(env_id, options)
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
         say_warnings_once()
         expected = Exception  # others' code may raise anything
     try:
         if env_id.startswith(classic_gym.PREFIX):
-            env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **made_with)
+            env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
         else:
-            env = gymnasium.make(env_id, disable_env_checker=True, **made_with)
+            env = gymnasium.make(env_id, disable_env_checker=True, **own_options)
     except ValueError:
         raise
     except expected as error:
-        why = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {why}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
     if hasattr(env.unwrapped, "kernel"):
         return env.unwrapped.kernel
     if options.get("delay_steps"):
         env = import_module("envs.action_delay").ActionDelay(env, options["delay_steps"])
-    return GymEnvironment(env)
+    environment: Any = GymEnvironment(env)
+    return environment
 
 
 def _without_delay(env_id: str, options: dict) -> dict:
-    """Our own environments delay by themselves, others in a wrapper."""
+    """Return the options without `delay_steps` for environments of others, which a wrapper delays."""
     is_ours = env_id.rpartition(":")[2].startswith("tdpo/")
     return options if is_ours else {name: value for name, value in options.items() if name != "delay_steps"}
 
 
-def make_roller(environment, options):
-    """What rolls that environment out, with the policy of an algorithm's options."""
+def make_roller(environment: Any, options: Any) -> "Roller":
+    """Make the roller of an environment for the policy network of an algorithm's options."""
     from ..common.sampling.gym_roller import GymEnvironment, GymRoller
     from ..common.sampling.kernel_roller import KernelRoller
 
@@ -109,8 +120,15 @@ def make_roller(environment, options):
     return roller(environment, options.hidden_sizes, options.gamma, options.network_style(environment))
 
 
+def resolve_values(algorithm_name: str, environment: str, values: dict) -> dict:
+    """Return all options of the algorithm, and under names with "env." of the environment; texts are parsed."""
+    env_options, options = split_prefix(values, "env.")
+    resolved = algorithm(algorithm_name).Config.from_values(options).to_values()
+    return resolved | {f"env.{name}": value for name, value in resolve_options(environment, env_options).items()}
+
+
 def resolve_options(name: str, options: dict) -> dict:
-    """All options of an environment: the user's (text is parsed) over the name's own."""
+    """Return all options of an environment: the user's, with texts parsed, over the defaults."""
     known = environment_options(name)
     if name not in ENVIRONMENTS:  # Gymnasium knows the rest of their options, and refuses them if they are wrong
         return known | {option: parse_like(f"env.{option}", v, known.get(option)) for option, v in options.items()}
@@ -124,22 +142,22 @@ def resolve_options(name: str, options: dict) -> dict:
 
 
 def _absolute(path: str) -> str:
-    """A run is evaluated from other folders than it was trained in."""
+    """Return an absolute path: a run may be evaluated from another folder than it was trained in."""
     return path and str(Path(path).expanduser().resolve())
 
 
 def environment_options(name: str) -> dict:
-    """Names and defaults of what `--set env.NAME=VALUE` can set; others' environments may have more."""
+    """Return the names and defaults of an environment's options; environments of others may have more."""
     import gymnasium
 
     check_environment(name)
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
-        own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # says which of ours
+        own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # names one of ours
         return {"delay_steps": 0, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
-        raise ValueError("another package named 'envs' comes first on the path; pip uninstall envs")
+        raise ValueError("another package named 'envs' comes first on the path; remove it with pip uninstall envs")
     registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
     module, function = registered.pop("kernel").split(":")
     parameters = inspect.signature(getattr(import_module(module), function)).parameters
@@ -147,7 +165,10 @@ def environment_options(name: str) -> dict:
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
-    """Shipped settings for an environment by name ("tuned", "paper"); a key may be a pattern, as of files."""
+    """Return the presets of an algorithm for an environment by name ("tuned", "paper").
+
+    In presets.json an environment may be a pattern as for file names; later entries override earlier ones.
+    """
     path = resources.files("tdpo_baselines") / algorithm_name / "presets.json"
     if not path.is_file():
         return {}
@@ -157,3 +178,10 @@ def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
             for preset, values in settings.items():
                 found[preset] = {**found.get(preset, {}), **values}
     return found
+
+
+def describe() -> str:
+    """Return the list of algorithms and environments."""
+    lines = ["algorithms (--alg):", *(f"  {name}" for name in ALGORITHMS), "environments (--env):"]
+    lines += [f"  {name:16} {target}" for name, (target, _) in ENVIRONMENTS.items()]
+    return "\n".join([*lines, "  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)"])

@@ -1,33 +1,37 @@
-"""A run is a folder: config.json, progress.csv, checkpoints/, best/, and rank_NNN.log of ranks that failed.
+"""A run is a folder: config.json, progress.csv, checkpoints/, best/, and rank_NNN.log of ranks that failed."""
 
-Everything else reads that folder."""
-
+import contextlib
 import fcntl
 import json
 import os
+import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
 
+from .. import __version__
 from .config import read_json
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All that decides a run, and what it was made with. `options` are the algorithm's, resolved."""
+    """Everything that decides a run, resolved, and the versions it was made with."""
 
     algorithm: str
     environment: str
     seed: int
-    options: dict
+    options: dict  # of the algorithm
     env_options: dict
-    stages: list = field(default_factory=list)  # before the run's own: each its "timesteps", and what differs in it
+    stages: list = field(default_factory=list)  # for each its "timesteps" and the options that differ in it
     made_with: dict = field(default_factory=dict)
 
     def to_json(self) -> str:
+        """Return the config as the text of config.json."""
         return json.dumps(asdict(self), indent=2)
 
     def __post_init__(self):
@@ -37,14 +41,14 @@ class RunConfig:
 
     @staticmethod
     def from_checkpoint(state: dict) -> "RunConfig":
-        """The config that every checkpoint carries."""
+        """Return the config that every checkpoint carries."""
         try:
             return RunConfig(**json.loads(state["config"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the checkpoint is not one of a run ({error!r})") from error
 
     def differences(self, other: "RunConfig") -> list[str]:
-        """What would make `other` another run: 'gamma: 0.9 here, 0.99 asked for'."""
+        """Return what makes `other` another run, such as 'gamma: 0.9 here, 0.99 asked for'."""
         mine, its = (json.loads(config.to_json()) for config in (self, other))
         pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
         groups = [("", mine["options"], its["options"]), ("env.", mine["env_options"], its["env_options"])]
@@ -56,6 +60,8 @@ class RunConfig:
 
 
 class RunFolder:
+    """The files of one run, written by rank 0."""
+
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser()
         self.config_path = self.path / "config.json"
@@ -63,8 +69,27 @@ class RunFolder:
         self.checkpoints = self.path / "checkpoints"
         self.best = self.path / "best"
 
+    def open(self, config: RunConfig, *, is_resumed: bool) -> None:
+        """Create and lock the folder and write its config; raise ValueError rather than overwrite another run."""
+        self.create()
+        self.lock()
+        try:
+            if self.has_run():
+                self._require_same_run(config, is_resumed)
+        except ValueError:
+            self.unlock()
+            raise
+        self.write_config(config)
+
+    def _require_same_run(self, config: RunConfig, is_resumed: bool) -> None:
+        if not is_resumed:
+            raise ValueError(f"{self.path} holds a run already; continue it with --resume or pass another --log_dir")
+        differences = self.read_config().differences(config)
+        if differences:
+            raise ValueError(f"{self.path} holds another run ({'; '.join(differences)}); pass another --log_dir")
+
     def create(self) -> None:
-        """Make the folder and prove that it can be written, before any work is done."""
+        """Create the folder and test that it can be written."""
         probe = self.path / f".probe-{os.getpid()}"
         try:
             for folder in (self.path, self.checkpoints, self.best):
@@ -79,7 +104,7 @@ class RunFolder:
             ) from error
 
     def require_space(self, num_bytes: int) -> None:
-        """ValueError unless all checkpoints of a run, of which there may be some already, will find room."""
+        """Raise ValueError unless the disk has room for checkpoints of that size, those already there included."""
         present = sum(path.stat().st_size for path in self.checkpoints.rglob("*") if path.is_file())
         free = shutil.disk_usage(self.path).free
         if num_bytes - present > free:
@@ -89,7 +114,7 @@ class RunFolder:
             )
 
     def lock(self) -> None:
-        """Keep other processes out until this one ends, however it ends."""
+        """Lock the folder until this process ends, however it ends."""
         self._lock = open(self.path / ".lock", "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,28 +123,30 @@ class RunFolder:
                 f"another process is training in {self.path}; wait for it or pass another --log_dir"
             ) from error
         except OSError as error:
-            print(
-                f"warning: {self.path} cannot be locked ({error.strerror}); start no second run there", file=sys.stderr
-            )
+            reason = f"{self.path} cannot be locked ({error.strerror}); do not start a second run there"
+            print(f"warning: {reason}", file=sys.stderr)
 
     def unlock(self) -> None:
+        """Release the lock."""
         self._lock.close()
 
     def note(self, rank: int, text: str) -> None:
-        """What a rank has to say when it can say it to no other."""
+        """Append to a rank's own log, for errors that it cannot report in another way."""
         with open(self.path / f"rank_{rank:03d}.log", "a") as file:
             file.write(text)
 
     def has_run(self) -> bool:
-        """Whether anything was computed here."""
+        """Return whether anything was computed here."""
         return self.progress_path.exists() or any(self.checkpoints.glob("*"))
 
     def write_config(self, config: RunConfig) -> None:
+        """Replace config.json."""
         partial = self.config_path.with_suffix(".partial")
         partial.write_text(config.to_json() + "\n")
         os.replace(partial, self.config_path)
 
     def read_config(self) -> RunConfig:
+        """Read config.json."""
         if not self.config_path.exists():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
         values = read_json(str(self.config_path))
@@ -127,3 +154,19 @@ class RunFolder:
             return RunConfig(**values)
         except TypeError as error:
             raise ValueError(f"{self.config_path} is not a run's config: {error}") from error
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of the software that determines the numbers, and the git revision of a checkout."""
+    found: dict[str, str | None] = {"tdpo_baselines": __version__, "python": platform.python_version()}
+    for name in ("numpy", "numba", "tensorflow", "gymnasium", "mujoco"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    checkout = Path(__file__).parent.parent.parent
+    if (checkout / ".git").exists():
+        command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+        with contextlib.suppress(OSError):
+            found["git_revision"] = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return found

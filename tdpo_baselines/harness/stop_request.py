@@ -1,10 +1,10 @@
-"""Signals that ask a run to stop. Listened to from the first moment: a warning may come while a job still starts."""
+"""Signals that ask a run to stop, caught from the start: a scheduler may warn a job that is still loading."""
 
 import signal
 
 
 class StopRequest:
-    """Ctrl-C, SIGTERM, SIGUSR1 ask for a stop at the next safe point; a second Ctrl-C ends at once."""
+    """The last of Ctrl-C, SIGTERM and SIGUSR1, to be obeyed at the next safe point; a second Ctrl-C ends at once."""
 
     def __init__(self):
         self.number = 0  # of the last signal

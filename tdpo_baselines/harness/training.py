@@ -1,19 +1,16 @@
 """The loop around every algorithm: iterate, log, checkpoint, stop at a safe point, resume.
 
-An algorithm is a `Learner` with `iterate(iteration, total_timesteps) -> row`, `state()`, `replicated()`, the part of
-it that all ranks hold alike, `load_state()`, `begin_from()`, `theta`, and `replay_bytes`, how much its state may grow
-beyond what it is at first. Every stage has a learner of its own. All ranks run this loop in step; only rank 0 writes.
+All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
 import importlib.util
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,15 +19,17 @@ from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
 from .budget import Budget
-from .logger import Console, ProgressCSV, hours_minutes
+from .contracts import Component, Learner, Row
+from .logger import Console, ProgressCSV, format_time
 from .run_folder import RunConfig, RunFolder
+from .stages import StagedLearner
 from .stop_request import StopRequest
 
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same
-SECONDS_BETWEEN_REPORTS = 0.2  # and the log of all iterations in between; each one's, if they take longer
-MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may come to take longer, and stop requests must not wait for many
+SECONDS_BETWEEN_REPORTS = 0.2  # a report logs all iterations since the last one
+MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may become slower, and stop requests must not wait for many
 
 
 @dataclass
@@ -45,13 +44,14 @@ class Progress:
     best_iteration: int = 0
     best_theta: np.ndarray | None = None
 
-    def state(self) -> dict:
+    def state(self) -> Component:
+        """Return the values that a checkpoint must hold."""
         return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
 
-    def load_state(self, state: dict) -> None:
-        for name in vars(self):
-            if name in state:
-                setattr(self, name, state[name] if name == "best_theta" else state[name].item())
+    def load_state(self, state: Component) -> None:
+        """Continue from a checkpoint."""
+        for name, value in state.items():
+            setattr(self, name, value if name == "best_theta" else value.item())
 
 
 class Training:
@@ -59,7 +59,7 @@ class Training:
 
     def __init__(
         self,
-        learners: Sequence[Callable[[], Any]],
+        learners: Sequence[Callable[[], Learner]],
         config: RunConfig,
         folder: RunFolder,
         comm: Comm,
@@ -67,75 +67,78 @@ class Training:
         console: Console,
         stop: StopRequest,
     ):
-        """`learners` are functions that make the learners of the stages, the run's own last."""
-        self._learners = learners
+        """Take functions that make the learners of the stages, the run's own last."""
+        self._staged = StagedLearner(learners, (stage["timesteps"] for stage in config.stages))
         self._config = config
         self._folder = folder
         self._comm = comm
         self._budget = budget
         self._console = console
         self._stop = stop
-        self._stage_ends = list(accumulate(stage["timesteps"] for stage in config.stages))
         self._progress = Progress()
-        self._learner = self._learners[self._stage()]()
         self._csv: ProgressCSV | None = None
         self._events = None
         self._rows: list[dict] = []  # not in the log yet
         self._next_report = 0  # iteration
-        self._has_warned = False
+        self._has_warned = self._has_checked_row = False
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
-        self._began = self._last_saved = self._last_report = 0.0  # set when it begins to train
+        self._began = self._last_saved = self._last_report = 0.0  # times, set when training begins
         self._before = self._progress
+
+    @property
+    def _learner(self) -> Learner:
+        return self._staged.now
 
     def prepare(self, *, is_resumed: bool) -> None:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
-        initial = {**self._progress.state(), **self._learner.state()}
-        state = self._comm.on_root(partial(self._load, list(initial))) if is_resumed else None
+        expected = list(checkpoint.flatten(self._state()))
+        state = self._comm.on_root(partial(self._load, expected)) if is_resumed else None
         if state is not None:
-            stage = self._stage()
-            self._progress.load_state(state)
-            if self._stage() != stage:
-                self._learner = self._learners[self._stage()]()
+            self._progress.load_state(state["progress"])
+            self._staged.seek(self._progress.total_timesteps)
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
         self._require_space()
         if not self.is_finished():
             self._comm.on_root(self._open_log)
 
+    def _state(self) -> dict[str, Component]:
+        """Return everything a checkpoint must hold. All ranks call this together: parts of it may be gathered."""
+        return {"progress": self._progress.state(), **self._learner.state()}
+
     def _require_space(self) -> None:
-        """For the checkpoints of this stage."""
-        parts = {**self._progress.state(), **self._learner.state()}.values()
-        size = sum(np.asarray(part).nbytes for part in parts) + self._learner.replay_bytes
-        self._comm.on_root(lambda: self._folder.require_space((NUM_CHECKPOINTS + 1) * size))
+        """Raise an error on all ranks if the disk has no room for the checkpoints of this stage."""
+        size = sum(np.asarray(array).nbytes for array in checkpoint.flatten(self._state()).values())
+        size = (NUM_CHECKPOINTS + 1) * (size + self._learner.replay_bytes)
+        self._comm.on_root(lambda: self._folder.require_space(size))
 
-    def _stage(self) -> int:
-        """Index of the present stage."""
-        return sum(self._progress.total_timesteps >= end for end in self._stage_ends)
-
-    def _load(self, names: list[str]) -> dict | None:
+    def _load(self, expected: list[str]) -> dict[str, Any] | None:
         state = checkpoint.load_newest(self._folder.checkpoints)
         if state is None:
             return None
         differences = RunConfig.from_checkpoint(state).differences(self._config)
         if differences:
             raise ValueError(f"the checkpoint in {self._folder.path} is of another run ({'; '.join(differences)})")
-        missing = [name for name in names if name not in state]
-        if missing or np.shape(state["theta"]) != np.shape(self._learner.theta):
-            what = missing[0] if missing else f"theta of shape {np.shape(self._learner.theta)}"
-            raise ValueError(f"the checkpoint in {self._folder.path} has no {what}")
+        del state["config"]
+        found, shape = checkpoint.flatten(state), np.shape(self._learner.theta)
+        missing = [name for name in expected if name not in found]
+        if missing or np.shape(found["policy/theta"]) != shape:
+            what = missing[0] if missing else f"policy/theta of shape {shape}"
+            raise ValueError(f"the checkpoint in {self._folder.path} has no {what}; pass another --log_dir")
         return state
 
     def open_tensorboard(self) -> None:
-        """From now on every row goes to TensorBoard events as well. On rank 0 only."""
+        """Write every row as TensorBoard events too, from now on. Rank 0 calls this."""
         if importlib.util.find_spec("tensorboard") is None:
             raise ValueError('--tensorboard needs TensorBoard: pip install "tdpo_baselines[tensorboard]"')
         self._events = load_tensorflow().summary.create_file_writer(str(self._folder.path / "tensorboard"))
 
     def is_finished(self) -> bool:
+        """Return whether the budget is used up."""
         return self._budget.fraction_done(self._progress) >= 1.0
 
     def run(self) -> int:
-        """Train to the end of the budget; the process's exit code."""
+        """Train to the end of the budget or to a stop; return the exit code of the process."""
         progress, comm = self._progress, self._comm
         if self.is_finished():
             self._console.say(f"{self._folder.path} is finished already; a larger budget continues it")
@@ -146,7 +149,7 @@ class Training:
             self._rows.append(self._row(self._iterate()))
             stop_reason, is_saving = self._report() if self._is_report_due() else ("", False)
             if is_saving or progress.iteration % ITERATIONS_BETWEEN_CHECKS == 0:
-                comm.check_equal(self._learner.replicated())
+                comm.check_equal(checkpoint.flatten(self._learner.replicated()))
             if is_saving:
                 self._save()
             if stop_reason and not self.is_finished():
@@ -155,75 +158,88 @@ class Training:
         best = "" if progress.best_theta is None else f", best payoff {progress.best_payoff:.6g}"
         self._console.say(
             f"finished: {progress.iteration} iterations, {progress.total_timesteps} timesteps, "
-            f"{hours_minutes(progress.wall_time)}{best}; see {self._folder.path}"
+            f"{format_time(progress.wall_time)}{best}; see {self._folder.path}"
         )
         return 0
 
     def _open_log(self) -> None:
         self._csv = ProgressCSV(self._folder.progress_path, last_iteration=self._progress.iteration)
 
-    def _iterate(self) -> dict:
+    def _iterate(self) -> dict[str, Any]:
+        """Make one update and count it; return the learner's row."""
         progress, theta = self._progress, self._learner.theta
         before = self._learner.state() if self._learner.replay_bytes == 0 else None
         try:
-            stats = self._learner.iterate(progress.iteration, progress.total_timesteps)
+            row = dict(self._learner.iterate(progress.iteration, progress.total_timesteps))
         except NotFinite as error:
-            self._report()
-            fate = "checkpoints before it, if there are any, are in"
-            if before is not None:
-                self._learner.load_state(before)
-                self._save()
-                fate = "the state before it is saved in"
-            raise NotFinite(
-                f"iteration {progress.iteration + 1}: {error}; {fate} {self._folder.checkpoints}; "
-                "smaller steps or less noise may help"
-            ) from error
-        if stats["payoff"] > progress.best_payoff and not stats.get("is_random"):
-            progress.best_payoff, progress.best_iteration = stats["payoff"], progress.iteration
+            self._stop_at(error, before)
+        self._check_row(row)
+        if row["payoff"] > progress.best_payoff and not row.get("is_random"):
+            progress.best_payoff, progress.best_iteration = row["payoff"], progress.iteration
             progress.best_theta = theta
         progress.iteration += 1
-        stage = self._stage()
-        progress.total_timesteps += stats.pop("num_timesteps")
-        if self._stage() > stage:
-            self._begin_stage()
-        progress.episodes += stats.pop("num_episodes")
+        progress.total_timesteps += row.pop("num_timesteps")
+        progress.episodes += row.pop("num_episodes")
         progress.wall_time = self._before.wall_time + time.monotonic() - self._began
-        return stats
+        if self._staged.advance(progress.total_timesteps):
+            self._begin_stage()
+        return row
+
+    def _stop_at(self, error: NotFinite, before: dict[str, Component] | None) -> NoReturn:
+        """Log, save the state before the update if it is known, and raise the error with the iteration's number."""
+        self._report()
+        fate = "checkpoints before it, if there are any, are in"
+        if before is not None:
+            self._learner.load_state(before)
+            self._save()
+            fate = "the state before it is saved in"
+        raise NotFinite(
+            f"iteration {self._progress.iteration + 1}: {error}; {fate} {self._folder.checkpoints}; "
+            "smaller steps or less noise may help"
+        ) from error
+
+    def _check_row(self, row: Mapping[str, Any]) -> None:
+        """Raise TypeError if the first row of this session lacks a key of `Row`."""
+        missing = [] if self._has_checked_row else [name for name in Row.__annotations__ if name not in row]
+        self._has_checked_row = True
+        if missing:
+            raise TypeError(
+                f"the row that {self._config.algorithm}'s Learner.iterate returns has no {missing[0]!r}; "
+                f"it must have {', '.join(Row.__annotations__)}, got {', '.join(row)}"
+            )
 
     def _begin_stage(self) -> None:
-        """Only the policy is kept: payoffs of two stages cannot be compared."""
-        before, self._learner = self._learner, self._learners[self._stage()]()
+        """Forget the best parameters: payoffs of two stages cannot be compared."""
         self._require_space()
-        self._learner.begin_from(before.replicated())
         self._progress.best_payoff, self._progress.best_theta = -np.inf, None
-        self._next_report = 0  # its iterations may take longer
-        self._console.say(f"stage {self._stage() + 1} begins after iteration {self._progress.iteration}")
+        self._next_report = 0  # its iterations may be slower
+        self._console.say(f"stage {self._staged.number} begins after iteration {self._progress.iteration}")
 
-    def _row(self, stats: dict) -> dict:
-        """Of progress.csv."""
+    def _row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row of progress.csv."""
         progress, before = self._progress, self._before
         counters = {name: getattr(progress, name) for name in ("iteration", "total_timesteps", "episodes")}
-        main = {name: stats.pop(name) for name in ("return_mean", "discounted_return_mean", "payoff")}
+        main = {name: row.pop(name) for name in ("return_mean", "discounted_return_mean", "payoff")}
         speed = (progress.total_timesteps - before.total_timesteps) / (progress.wall_time - before.wall_time)
         times = {"wall_time": progress.wall_time, "steps_per_second": speed}
-        return {**counters, **main, **times, **stats}
+        return {**counters, **main, **times, **row}
 
     def _is_report_due(self) -> bool:
-        """The same on all ranks."""
+        """Return whether to log now, the same on all ranks."""
         iteration = self._progress.iteration
         is_checkpoint_due = iteration % self._budget.checkpoint_every == 0
         return iteration >= self._next_report or is_checkpoint_due or self.is_finished()
 
     def _report(self) -> tuple[str, bool]:
-        """Let rank 0 log what is not in the log yet; the reason to stop, if there is one, and whether to save."""
-        signals = self._comm.gather(np.array([self._stop.number]), self._comm.size)  # any rank may be asked
+        """Let rank 0 log the new rows; return the reason to stop, if there is one, and whether to save."""
+        signals = self._comm.gather(np.array([self._stop.number]), self._comm.size)  # any rank may get one
         stop_reason, is_due, self._next_report = self._comm.on_root(lambda: self._log(int(signals.max())))
         self._rows = []
         return stop_reason, bool(is_due or stop_reason or self.is_finished())
 
     def _log(self, stop_signal: int) -> tuple[str, bool, int]:
-        """Write the rows, show the last now and then; the reason to stop, whether to save, and when to report again."""
-        progress, before, budget = self._progress, self._before, self._budget
+        """Write the new rows; return the reason to stop, whether to save, and the iteration of the next report."""
+        progress, budget = self._progress, self._budget
         assert self._csv is not None
         self._csv.write(self._rows)
         for row in self._rows:
@@ -232,18 +248,20 @@ class Training:
             self._warn_if_stuck(row)
         now = time.monotonic()
         elapsed = now - self._began
-        done, done_before = budget.fraction_done(progress), budget.fraction_done(before)
-        if self._rows:
-            seconds_left = elapsed * (1 - done) / (done - done_before)
-            self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
+        self._show_last_row(elapsed)
         stop_reason = "max_walltime" if budget.max_walltime is not None and elapsed >= budget.max_walltime else ""
         stop_reason = signal.Signals(stop_signal).name if stop_signal else stop_reason
-        is_due = (
-            now - self._last_saved >= budget.checkpoint_seconds or progress.iteration % budget.checkpoint_every == 0
-        )
+        is_due = now - self._last_saved >= budget.checkpoint_seconds
+        is_due = is_due or progress.iteration % budget.checkpoint_every == 0
         in_time = int(SECONDS_BETWEEN_REPORTS * len(self._rows) / (now - self._last_report))
         self._last_report = now
         return stop_reason, is_due, progress.iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
+
+    def _show_last_row(self, elapsed: float) -> None:
+        done, done_before = map(self._budget.fraction_done, (self._progress, self._before))
+        if self._rows:
+            seconds_left = elapsed * (1 - done) / (done - done_before)
+            self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
 
     def _warn_if_stuck(self, row: dict) -> None:
         is_stuck = row.get("gradient_norm") == 0 and not row.get("has_dropped") and row["iteration"] > 1
@@ -252,29 +270,30 @@ class Training:
             self._console.say("warning: the gradient is exactly zero; are all actions at their limits?")
 
     def _save(self) -> None:
-        """Checkpoint of the complete state by rank 0, and of the best parameters if they are new."""
+        """Let rank 0 write a checkpoint, and one of the best parameters if they are new."""
         self._last_saved = time.monotonic()
-        learned = self._learner.state()  # by all ranks: some of it may have to be gathered
-        self._comm.on_root(partial(self._write_checkpoints, learned))
+        self._comm.on_root(partial(self._write_checkpoints, self._state()))
 
-    def _write_checkpoints(self, learned: dict) -> None:
+    def _write_checkpoints(self, state: dict[str, Component]) -> None:
         progress, config = self._progress, self._config.to_json()
         assert self._csv is not None
-        self._csv.sync()  # a checkpoint is of no use without the rows before it
+        self._csv.sync()  # a run resumes from a checkpoint only with all rows before it
         if progress.best_theta is None:
             checkpoint.clear(self._folder.best)  # of an earlier stage
         elif progress.best_iteration != self._best_saved:
-            best = {"theta": progress.best_theta, "iteration": np.asarray(progress.best_iteration), "config": config}
+            best = {"policy": {"theta": progress.best_theta}, "config": config}
+            best |= {"progress": {"iteration": np.asarray(progress.best_iteration)}}
             checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)
             self._best_saved = progress.best_iteration
         if progress.iteration != self._saved:
-            state = {**progress.state(), **learned, "config": config}
-            checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
+            checkpoint.save(
+                self._folder.checkpoints, progress.iteration, {**state, "config": config}, keep=NUM_CHECKPOINTS
+            )
             self._saved = progress.iteration
 
 
 def write_events(writer, row: dict) -> None:
-    """A row of progress.csv as TensorBoard scalars over timesteps."""
+    """Write a row of progress.csv as TensorBoard scalars over timesteps."""
     tf = load_tensorflow()
     with writer.as_default(step=row["total_timesteps"]):
         for name, value in row.items():

@@ -1,0 +1,56 @@
+"""Set up a session of a run: check it, open its folder, announce it, and make its learners."""
+
+import dataclasses
+from functools import partial
+
+from ..common.parallel.comm import Comm
+from . import registry, stages
+from .contracts import Learner
+from .logger import Console
+from .resolve import Run
+from .run_folder import RunFolder, versions
+from .stop_request import StopRequest
+from .training import Training
+
+
+def set_up(
+    run: Run,
+    folder: RunFolder,
+    comm: Comm,
+    stop: StopRequest,
+    *,
+    is_resumed: bool = False,
+    is_quiet: bool = False,
+    use_tensorboard: bool = False,
+) -> Training:
+    """Return what trains the run, ready to go on. All ranks call this together; invalid input is `Refused` on all."""
+    config, console = run.config, Console(is_quiet or comm.rank > 0)
+    comm.on_root(lambda: stages.check(config.algorithm, run.stages, comm.size))
+    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset, "num_timesteps": run.budget.num_timesteps}
+    comm.on_root(lambda: folder.open(dataclasses.replace(config, made_with=made_with), is_resumed=is_resumed))
+    announce(run, folder, comm, console)
+    makers = [partial(make_learner, run, stage, comm) for stage in run.stages]
+    training = Training(makers, config, folder, comm, run.budget, console, stop)
+    if use_tensorboard:
+        comm.on_root(training.open_tensorboard)
+    training.prepare(is_resumed=is_resumed)
+    return training
+
+
+def announce(run: Run, folder: RunFolder, comm: Comm, console: Console) -> None:
+    """Print what is about to run, with warnings."""
+    config, (options, environment), num_timesteps = run.config, run.stages[-1], run.budget.num_timesteps
+    console.say(
+        f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {run.preset}: "
+        f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
+    )
+    if comm.crowd:
+        console.say("warning: {} ranks share {} core(s) of a host; one rank per core is faster".format(*comm.crowd))
+    for line in [*stages.describe(config, num_timesteps), *options.remarks(environment, num_timesteps)]:
+        console.say(line)
+
+
+def make_learner(run: Run, stage: stages.Stage, comm: Comm) -> Learner:
+    """Make the learner of a stage. All ranks call this together."""
+    roller = comm.first_on_each_host(lambda: registry.make_roller(stage.environment, stage.options))
+    return registry.algorithm(run.config.algorithm).Learner(stage.options, roller, comm, run.config.seed)
