@@ -1,39 +1,64 @@
-"""Deep Deterministic Policy Gradient (Lillicrap et al. 2015, arXiv 1509.02971), with parameter noise on request
-(Plappert et al. 2017, arXiv 1706.01905).
+"""Deep Deterministic Policy Gradient (Lillicrap et al. 2015, arXiv 1509.02971), Algorithm 1.
+
+Optional: parameter noise instead of action noise (Plappert et al. 2017, arXiv 1706.01905).
 
 Differences from the papers
-  1. Updates come in rounds: some steps of every stream, then some updates; see common/off_policy.py.
+  1. Updates come in rounds: `steps_per_round` steps of every stream, then `updates_per_round` updates.
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
-  3. A time limit is not an end: only what the environment itself ended has no future.
+  3. A time limit is not an end: only a state in which the environment itself ended has no future value.
   4. Actions enter the critic with the observation, not in its second layer; there is no batch normalisation.
-  5. Parameter noise is drawn anew for every segment and is the same for all streams; there is no layer
-     normalisation, the noise being scaled by the r.m.s. of each layer's parameters instead.
+  5. Target actions are clipped to the range that the environment executes, which matters for a linear output only.
+  6. Parameter noise is drawn anew for every segment and is the same for all streams. There is no layer normalisation;
+     the noise is scaled by the r.m.s. of each layer's parameters instead.
 
-Formulas are in common/dpg.py, the loop in common/off_policy.py: DDPG is TD3 with one critic and without its tricks.
+This file has the mathematics of one update and of parameter noise. The loop around it (replay, Adam, Polyak averages)
+is `ReplayLearner` in common/learners/replay_learner.py.
+
+Glossary (M rows of a minibatch, O observation, A action, P parameters of the actor, Q of the critic)
+  symbol       name in code               shape    meaning, where (arXiv 1509.02971 unless noted)
+  theta^mu     parameters.actor           [P]      actor mu, Algorithm 1
+  theta^Q      parameters.critics         [Q]      critic Q, Algorithm 1
+  theta^mu'    parameters.target_actor    [P]      Polyak average of theta^mu, Algorithm 1
+  theta^Q'     parameters.target_critics  [Q]      Polyak average of theta^Q, Algorithm 1
+  s, a, r, s'  batch.observations, ...    [M, .]   transitions, Algorithm 1
+  y            y                          [M]      target, eq. 5
+  L            critic_loss                         eq. 4, with weight decay (section 7)
+  gamma        gamma                               discount
+  tau          target_rate                         rate of the Polyak averages
+  theta~       perturbed                  [P]      actor with parameter noise, arXiv 1706.01905, section 3
+  sigma        noise_scale                         scale of the parameter noise, arXiv 1706.01905, section 3
+  d, delta     distance, parameter_noise_std       change of the actions, and its desired value, ibid.
+  alpha        ADAPTATION                          ibid.
 """
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ..common.learners.dpg import Tricks
-from ..common.learners.replay_learner import OffPolicyLearner, OffPolicySettings, check_off_policy, coloured_exploration
+from ..common.learners.replay_learner import Networks, Parameters, ReplayLearner, UpdateRule
+from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
+from ..common.parallel.tensorflow_setup import load_tensorflow
+from ..common.sampling.replay import Transitions
 from ..harness.config import option
 
-ADAPTION = 1.01  # of the parameter noise's scale, per segment (openai/baselines)
+ADAPTATION = 1.01  # factor of the parameter noise's scale, per segment (openai/baselines)
+INITIAL_NOISE_SCALE = 0.1  # relative to each layer's parameters
 
 
 @dataclass(frozen=True)
 class Config(OffPolicySettings):
+    """Options of DDPG."""
+
+    # The paper's
     critic_l2: float = option(
-        0.0,
-        "weight of the critic's squared parameters (openai/baselines: .01 of weights)",
-        low=0,
-        high=1e6,
+        0.0, "weight of the critic's squared parameters (openai/baselines: .01 of weights)", low=0, high=1e6
     )
+    # openai/baselines'
     parameter_noise_std: float | None = option(
         None,
         "explore with noise on the actor's parameters that changes actions by this much, in units of half their range, "
@@ -43,54 +68,97 @@ class Config(OffPolicySettings):
     )
 
 
-def check(config: Config, environment, num_ranks: int) -> None:
-    check_off_policy(config, environment, num_ranks)
+def targets(networks: Networks, parameters: Parameters, batch: Transitions, noise, *, gamma: float):
+    """Return y = r + gamma Q'(s', mu'(s')) (eq. 5). The noise is TD3's and is not used. [M]"""
+    actions = networks.clip(networks.act(parameters.target_actor, batch.next_observations))
+    (value,) = networks.values(parameters.target_critics, batch.next_observations, actions)
+    return batch.rewards + gamma * (1 - batch.is_terminal) * value
+
+
+def critic_loss(networks: Networks, critic, batch: Transitions, y, *, l2: float):
+    """Return L = mean (Q(s, a) - y)^2 (eq. 4), plus weight decay (section 7)."""
+    tf = load_tensorflow()
+    (value,) = networks.values(critic, batch.observations, batch.actions)
+    loss = tf.reduce_mean((value - y) ** 2)
+    if l2:
+        loss += l2 * tf.add_n([tf.reduce_sum(part**2) for part in tf.nest.flatten(critic)])
+    return loss
+
+
+def actor_loss(networks: Networks, actor, critic, batch: Transitions):
+    """Return -mean Q(s, mu(s)), whose gradient is minus the sampled policy gradient (eq. 6)."""
+    actions = networks.act(actor, batch.observations)
+    return -load_tensorflow().reduce_mean(networks.values(critic, batch.observations, actions)[0])
+
+
+def update_rule(config: Config) -> UpdateRule:
+    """Return the updates of Algorithm 1 for the learner."""
+    return UpdateRule(
+        targets=partial(targets, gamma=config.gamma),
+        critic_loss=partial(critic_loss, l2=config.critic_l2),
+        actor_loss=actor_loss,
+    )
+
+
+def perturb(theta: np.ndarray, sizes: tuple[int, ...], *, noise_scale: float, white: np.ndarray) -> np.ndarray:
+    """Return theta~ = theta + sigma x r.m.s. of the layer x white noise (arXiv 1706.01905, section 3). [P]"""
+    ends = [mlp.num_parameters(sizes[: k + 1]) for k in range(1, len(sizes))]
+    layers = np.split(theta, ends[:-1])
+    layer_scales = np.concatenate([np.full(len(layer), np.sqrt(np.mean(layer**2))) for layer in layers])
+    return theta + noise_scale * layer_scales * white
+
+
+def adapt_noise_scale(noise_scale: float, distance: float, delta: float) -> float:
+    """Return alpha sigma if actions change by less than delta, else sigma / alpha (arXiv 1706.01905, section 3)."""
+    return noise_scale * (ADAPTATION if distance < delta else 1 / ADAPTATION)
+
+
+check = check_off_policy
 
 
 def exploration(config: Config, environment, state, rng: np.random.Generator, shape):
-    """The noise [E, T, A] on actions; None with noise on parameters, which `evaluate` does not draw."""
+    """Return the noise [E, T, A] on actions, or None with parameter noise, which is not drawn for evaluation."""
     if config.parameter_noise_std is not None:
         return None
     return coloured_exploration(config, environment, state, rng, shape)
 
 
-def layer_scales(theta: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """For every parameter the r.m.s. of those of its layer. [P]"""
-    ends = [mlp.num_parameters(sizes[: k + 1]) for k in range(1, len(sizes))]
-    layers = np.split(theta, ends[:-1])
-    return np.concatenate([np.full(len(layer), np.sqrt(np.mean(layer**2))) for layer in layers])
+class Learner(ReplayLearner):
+    """DDPG, some rounds at a time."""
 
-
-class Learner(OffPolicyLearner):
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
-        super().__init__(config, Tricks(critic_l2=config.critic_l2), roller, comm, seed)
-        self._parameter_scale = 0.1  # of the noise, relative to each layer's parameters; adapts itself
-        self._forward = comm.first_on_each_host(lambda: mlp.Forward(roller.layer_sizes, roller.style))
+        super().__init__(config, update_rule(config), roller, comm, seed)
+        self._noise_scale = INITIAL_NOISE_SCALE
+        has_parameter_noise = config.parameter_noise_std is not None
+        self._forward = comm.warm_up(
+            lambda: mlp.Forward(roller.layer_sizes, roller.style), is_needed=has_parameter_noise
+        )
 
-    def replicated(self) -> dict[str, np.ndarray]:
-        return {**super().replicated(), "parameter_scale": np.asarray(self._parameter_scale)}
-
-    def begin_from(self, state: dict[str, np.ndarray]) -> None:
-        super().begin_from(state)
-        self._parameter_scale = float(state["parameter_scale"])
-
-    def _exploration(self, number: int, is_random: bool) -> tuple[np.ndarray, np.ndarray]:
-        theta, offsets = super()._exploration(number, is_random)
+    def explore(self, number: int, *, is_random: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the parameters to act with in a round, and the offsets [n, L, A] to add to their actions."""
+        theta, offsets = super().explore(number, is_random=is_random)
         if is_random or self.config.parameter_noise_std is None:
             return theta, offsets
         white = generator(self._seed, "noise", 1 + number).standard_normal(len(theta))
-        perturbed = theta + self._parameter_scale * layer_scales(theta, self._roller.layer_sizes) * white
-        if self._replay.num_filled:
-            self._adapt(theta, perturbed)
+        perturbed = perturb(theta, self.networks.sizes, noise_scale=self._noise_scale, white=white)
+        if self.replay.num_filled:
+            distance = self._action_distance(theta, perturbed)
+            self._noise_scale = adapt_noise_scale(self._noise_scale, distance, self.config.parameter_noise_std)
         return perturbed, np.zeros_like(offsets)
 
-    def _adapt(self, theta: np.ndarray, perturbed: np.ndarray) -> None:
-        """A larger scale if the actions on the latest observations differ by less than asked for, else a smaller."""
-        observations = self._replay.latest(self.config.steps_per_round)[..., self._columns.observation].astype(
-            np.float64
-        )
-        scale = np.array(self._roller.style.scale)
-        change = (self._forward(perturbed, observations) - self._forward(theta, observations)) / scale
-        squares = self._comm.sum(np.mean(change**2, axis=(1, 2)), self.config.num_trajectories)
-        distance = np.sqrt(squares / self.config.num_trajectories)
-        self._parameter_scale *= ADAPTION if distance < self.config.parameter_noise_std else 1 / ADAPTION
+    def _action_distance(self, theta: np.ndarray, perturbed: np.ndarray) -> float:
+        """Return d, the r.m.s. difference of the actions on the latest observations, in units of half their range."""
+        O, N = self.networks.sizes[0], self.config.num_trajectories
+        observations = self.replay.latest(self.config.steps_per_round)[..., :O].astype(np.float64)
+        change = self._forward(perturbed, observations) - self._forward(theta, observations)
+        squares = np.mean((change / np.array(self.roller.style.scale)) ** 2, axis=(1, 2))  # [n]
+        return np.sqrt(self._comm.sum(squares, N) / N)
+
+    def replicated(self) -> dict[str, Any]:
+        """Return the part of the state that is the same on all ranks."""
+        return {**super().replicated(), "parameter_noise": {"scale": np.asarray(self._noise_scale)}}
+
+    def begin_from(self, state: dict[str, Any]) -> None:
+        """Take over the networks of the stage before, but none of its experience."""
+        super().begin_from(state)
+        self._noise_scale = float(state["parameter_noise"]["scale"])

@@ -1,36 +1,36 @@
-"""Proximal Policy Optimization (Schulman et al. 2017, arXiv 1707.06347), clipped, as openai/baselines' ppo1.
+"""Proximal Policy Optimization (Schulman et al. 2017, arXiv 1707.06347), Algorithm 1 with the clipped surrogate.
 
-Differences from openai/baselines
-  1. Minibatches are of all ranks' steps: `minibatch_size` is what a gradient is taken of, whatever the ranks.
-  2. Advantages are standardised over all ranks' steps, not per rank.
-  3. A time limit is not an end: the value of the state it cut off is bootstrapped.
-  4. What is executed may be limited by the environment; probabilities are those of the action before that.
-  5. With normalised observations the first update only tells their scale.
-  6. The learning rate falls from the global count of timesteps alone.
+Differences from the paper and from openai/baselines
+  1. Minibatches are drawn from the steps of all ranks: `minibatch_size` does not depend on the number of ranks.
+  2. Advantages are standardised over the steps of all ranks.
+  3. A time limit is not an end: the value of the state after it is bootstrapped.
+  4. The environment may clip an action; probabilities are those of the action before that.
+  5. With normalised observations the first update only measures their scale.
+  6. The learning rate falls with the global count of timesteps alone.
 
-Glossary (N streams, L steps of each per update, O observation, A action)
-  ratio       new over old probability of an action              [R]
-  clip        how far from 1 a ratio is rewarded
-  parameters  policy's theta, log_std and value's theta in a row [P + A + V]
+Glossary (N streams, n of them on this rank, L steps of each per update, R rows of a minibatch, O observation, A action,
+P and V parameters)
+  symbol      name in code        shape          meaning, where
+  theta       parameters          [P + A + V]    the policy's theta and log_std, and the value function's theta
+  r(theta)    ratio               [R]            new over old probability of an action, eq. 6
+  A           advantages          [n, L]         eq. 11; arXiv 1506.02438, eq. 16
+  epsilon     clip                               limit of the ratio, eq. 7
+  V^targ      targets             [n, L]         targets of the value function, eq. 9
+  c1, c2      value_coefficient, entropy_coefficient, eq. 9
+  S           entropy                            of the policy, eq. 9
+  K           num_epochs                         Algorithm 1
 """
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ..common.learners.actor_critic import (
-    ActorCritic,
-    Batch,
-    OnPolicyLearner,
-    OnPolicySettings,
-    Policy,
-    check_on_policy,
-    gaussian_exploration,
-    surrogate_and_kl,
-)
+from ..common.learners.actor_critic import ActorCritic, Batch, OnPolicyLearner, Policy, ratio_and_kl
+from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
 from ..common.networks.mlp import num_parameters
-from ..common.optim.minibatch import Descent
+from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
@@ -40,27 +40,32 @@ from ..harness.config import option
 
 @dataclass(frozen=True)
 class Config(OnPolicySettings):
+    """Options of PPO1."""
+
+    # The paper's
     clip: float = option(0.2, "ratios are rewarded up to this far from 1 (all)", above=0, high=10)
     num_epochs: int = option(10, "passes over the steps of an update (openai/baselines, SB3)", low=1, high=1000)
     minibatch_size: int = option(
-        64, "steps per gradient, over all ranks; what is left over is left out (SB3)", low=1, high=10**9
+        64, "steps per gradient, over all ranks; a remainder is left out (SB3)", low=1, high=10**9
     )
     learning_rate: float = option(3e-4, "Adam's step (openai/baselines, SB3)", above=0, high=1)
+    value_coefficient: float = option(0.5, "weight of the value function's loss (SB3)", low=0, high=1e6)
+    entropy_coefficient: float = option(0.0, "weight of the policy's entropy (openai/baselines, SB3)", low=0, high=1e6)
+    # openai/baselines'
     decay_timesteps: float | None = option(
         None,
-        "the learning rate falls linearly to 0 at this many timesteps (openai/baselines: num_timesteps); none: stays",
+        "the learning rate falls linearly to 0 at this many timesteps (openai/baselines: num_timesteps); none: never",
         above=0,
         high=1e18,
     )
     is_clip_decayed: bool = option(False, "the clip falls with the learning rate (SB2's PPO1)")
     adam_epsilon: float = option(1e-5, "Adam's epsilon (openai/baselines, SB3)", above=0, high=1)
     max_gradient_norm: float | None = option(
-        0.5, "gradients are shortened to this length (SB3, CleanRL; openai/baselines ppo1: none)", above=0, high=1e12
+        0.5, "gradients are clipped to this norm (SB3, CleanRL; openai/baselines ppo1: none)", above=0, high=1e12
     )
-    value_coefficient: float = option(0.5, "weight of the value function's loss (SB3)", low=0, high=1e6)
-    entropy_coefficient: float = option(0.0, "weight of the policy's entropy (openai/baselines, SB3)", low=0, high=1e6)
 
     def remarks(self, environment, num_timesteps: int) -> list[str]:
+        """Return a warning if the learning rate reaches 0 before the end of the run."""
         end = self.decay_timesteps or math.inf
         text = (
             f"warning: nothing is learned after decay_timesteps={end:g}; pass --set decay_timesteps={num_timesteps:g}"
@@ -68,18 +73,29 @@ class Config(OnPolicySettings):
         return [text] * (num_timesteps > end)
 
 
-def check(config: Config, environment, num_ranks: int) -> None:
-    check_on_policy(config, environment, num_ranks, minibatch_size=config.minibatch_size)
-    if config.is_clip_decayed and config.decay_timesteps is None:
-        raise ValueError("is_clip_decayed needs decay_timesteps: at how many timesteps the clip is to be 0")
+def decay_at(total_timesteps: int, config: Config) -> float:
+    """Return the fraction of the learning rate, and of the clip, that is left."""
+    return 1.0 if config.decay_timesteps is None else max(0.0, 1 - total_timesteps / config.decay_timesteps)
 
 
-exploration = gaussian_exploration
+def old_log_probabilities(batch: Batch, log_std: np.ndarray) -> np.ndarray:
+    """Return the log probability of each action when it was taken, but for a constant. [n, L]"""
+    z = batch.offsets / np.exp(log_std)
+    return np.sum(-(z**2) / 2 - log_std, axis=2)
+
+
+def clipped_surrogate(ratio, advantages, clip):
+    """Return min(r A, clip(r, 1 - epsilon, 1 + epsilon) A), the terms of L^CLIP (eq. 7). In TensorFlow. [R]"""
+    tf = load_tensorflow()
+    return tf.minimum(ratio * advantages, tf.clip_by_value(ratio, 1 - clip, 1 + clip) * advantages)
 
 
 def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
-    """Of rows [R, O + A + 3]: observation, action, its log probability when it was taken, advantage, target of the
-    value. In TensorFlow. [R]"""
+    """Return the terms of -L^CLIP + c1 L^VF - c2 S (eq. 9). In TensorFlow. [R]
+
+    A row [O + A + 3] is an observation, the action, its log probability when it was taken, its advantage and the
+    target of the value function.
+    """
     tf = load_tensorflow()
     from ..common.networks.tf_mlp import actions
 
@@ -88,69 +104,89 @@ def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
     observations, taken = rows[:, :O], rows[:, O : O + A]
     old, advantages, targets = tf.unstack(rows[:, O + A :], axis=1)
     z = (taken - actions(theta, observations, sizes)) / tf.exp(log_std)
-    ratio = tf.exp(tf.reduce_sum(-(z**2) / 2 - log_std, axis=1) - old)
+    ratio = tf.exp(tf.reduce_sum(-(z**2) / 2 - log_std, axis=1) - old)  # eq. 6
     clip = config.clip * (decay if config.is_clip_decayed else 1.0)
-    gain = tf.minimum(ratio * advantages, tf.clip_by_value(ratio, 1 - clip, 1 + clip) * advantages)
+    gain = clipped_surrogate(ratio, advantages, clip)
     error = actions(value_theta, observations, (*sizes[:-1], 1))[:, 0] - targets
     entropy = tf.reduce_sum(log_std)  # but for a constant
     return config.value_coefficient * error**2 - gain - config.entropy_coefficient * entropy
 
 
+def check(config: Config, environment, num_ranks: int) -> None:
+    """Raise ValueError if the options cannot run."""
+    check_on_policy(config, environment, num_ranks, minibatch_size=config.minibatch_size)
+    if config.is_clip_decayed and config.decay_timesteps is None:
+        raise ValueError(
+            "is_clip_decayed needs decay_timesteps; pass --set decay_timesteps=N, the timesteps at which the clip is 0"
+        )
+
+
+exploration = gaussian_exploration
+
+
+class Change(NamedTuple):
+    """Columns of the log about an update; zeros if there was none."""
+
+    step_norm: float = 0.0
+    loss: float = 0.0
+    kl: float = 0.0
+    surrogate_gain: float = 0.0
+
+
 class Learner(OnPolicyLearner):
-    """One update at a time."""
+    """PPO1, one update at a time."""
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
-        self.config = config
-        self._comm, self._seed = comm, seed
+        self.config, self._comm, self._seed = config, comm, seed
         agent = ActorCritic(config, roller, comm, seed)
-        self._descent = Descent(
+        num_fitted = num_parameters(agent.sizes) + agent.sizes[-1] + num_parameters(agent.value_sizes)
+        super().__init__(agent, num_fitted)
+        self._minibatch_adam = MinibatchAdam(
             lambda *arguments: loss(*arguments, config=config, sizes=agent.sizes),
             config.minibatch_size,
             comm,
             max_norm=config.max_gradient_norm,
             epsilon=config.adam_epsilon,
         )
-        num_fitted = num_parameters(agent.sizes) + agent.sizes[-1] + num_parameters(agent.value_sizes)
-        super().__init__(agent, num_fitted)
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
-        """Collect segments, descend on them, and return the row for the log."""
-        agent, N = self._agent, self.config.num_trajectories
-        batch = agent.collect(iteration)
-        surrogate = kl = mean_loss = change = 0.0
-        if batch is not None:
-            old, before = agent.policy, self._parameters()
-            mean_loss = self._descend(batch, iteration, self._decay(total_timesteps))
-            surrogate, kl = self._comm.sum(surrogate_and_kl(batch, old, agent.policy, agent.forward), N) / N
-            change = float(np.linalg.norm(self._parameters() - before))
-        own = {"step_norm": change, "loss": mean_loss, "kl": kl, "surrogate_gain": surrogate}
-        return agent.streams.row() | own | {"action_std": float(np.exp(agent.log_std).mean())}
+        """Collect segments, minimise the loss on them, and return the row for the log."""
+        segments = self.agent.collect(iteration)
+        batch = self.agent.prepare(segments)
+        change = Change() if batch is None else self._improve(batch, iteration, decay_at(total_timesteps, self.config))
+        action_std = float(np.exp(self.agent.log_std).mean())
+        return self.agent.streams.row() | change._asdict() | {"action_std": action_std}
 
-    def _decay(self, total_timesteps: int) -> float:
-        timesteps = self.config.decay_timesteps
-        return 1.0 if timesteps is None else max(0.0, 1 - total_timesteps / timesteps)
+    def _improve(self, batch: Batch, iteration: int, decay: float) -> Change:
+        """Minimise the loss, and measure how far the policy went."""
+        agent, N = self.agent, self.config.num_trajectories
+        old, before = agent.policy, self.parameters
+        mean_loss = self._minimise(batch, iteration, decay)
+        ratio, kl = ratio_and_kl(batch, old, agent.policy, agent.forward)
+        means = np.stack([np.mean(batch.advantages * ratio, axis=1), kl.mean(axis=1)], axis=1)  # [n, 2]
+        surrogate, mean_kl = self._comm.sum(means, N) / N
+        return Change(float(np.linalg.norm(self.parameters - before)), mean_loss, mean_kl, surrogate)
 
-    def _parameters(self) -> np.ndarray:
-        return np.concatenate([*self._agent.policy, self._agent.value_theta])  # [P + A + V]
+    @property
+    def parameters(self) -> np.ndarray:
+        """All that Adam fits, in units of normalised observations and returns. [P + A + V]"""
+        return np.concatenate([*self.agent.policy, self.agent.value_theta])
 
-    def _descend(self, batch: Batch, iteration: int, decay: float) -> float:
-        """Epochs of minibatches; the mean loss on the way."""
-        agent, config = self._agent, self.config
-        z = batch.offsets / np.exp(agent.log_std)
-        old = np.sum(-(z**2) / 2 - agent.log_std, axis=2)  # [n, L] log probability but for a constant
-        rows = agent.rows(batch.observations, batch.means + batch.offsets, old, batch.advantages, batch.targets)
-        parameters, adam, mean_loss = self._descent.run(
-            self._parameters(),
-            self._adam,
-            rows,
+    def _minimise(self, batch: Batch, iteration: int, decay: float) -> float:
+        """Minimise the loss by epochs of minibatches (Algorithm 1, line 6); return the mean loss on the way."""
+        agent, config = self.agent, self.config
+        taken, old = batch.means + batch.offsets, old_log_probabilities(batch, agent.log_std)
+        parameters, adam, mean_loss = self._minibatch_adam.minimise(
+            self.parameters,
+            self.adam,
+            agent.gather_rows(batch.observations, taken, old, batch.advantages, batch.targets),
             num_epochs=config.num_epochs,
             rng=generator(self._seed, "minibatches", iteration),
             learning_rate=config.learning_rate,
             decay=decay,
         )
         require_finite("parameter", parameters)
-        self._adam = adam
+        self.adam = adam
         P, A = len(agent.theta), len(agent.log_std)
-        agent.policy = Policy(parameters[:P], parameters[P : P + A])
-        agent.value_theta = parameters[P + A :]
+        agent.policy, agent.value_theta = Policy(parameters[:P], parameters[P : P + A]), parameters[P + A :]
         return mean_loss

@@ -1,39 +1,103 @@
-"""Twin Delayed Deep Deterministic Policy Gradient (Fujimoto et al. 2018, arXiv 1802.09477).
+"""Twin Delayed Deep Deterministic Policy Gradient (Fujimoto et al. 2018, arXiv 1802.09477), Algorithm 1.
 
 Differences from the paper
-  1. Updates come in rounds: some steps of every stream, then some updates; see common/off_policy.py.
+  1. Updates come in rounds: `steps_per_round` steps of every stream, then `updates_per_round` updates.
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
-  3. A time limit is not an end: only what the environment itself ended has no future.
+  3. A time limit is not an end: only a state in which the environment itself ended has no future value.
   4. Exploration noise may be coloured, and the actor's output linear.
+  5. Target actions are clipped to the range that the environment executes, as in the authors' code.
 
-Formulas are in common/dpg.py, the loop in common/off_policy.py; TD3 is what they do with these tricks: targets
-are the least of two critics' values, of actions with clipped noise; the actor and the targets change with every
-second update of the critics.
+This file has the mathematics of one update. The loop around it (exploration, replay, Adam, Polyak averages) is
+`ReplayLearner` in common/learners/replay_learner.py.
+
+Glossary (M rows of a minibatch, O observation, A action, P parameters of the actor, Q of a critic)
+  symbol             name in code               shape    meaning, where in Algorithm 1
+  phi                parameters.actor           [P]      actor pi, line 1
+  theta_1, theta_2   parameters.critics         [2 Q]    critics Q_1 and Q_2, line 1
+  phi'               parameters.target_actor    [P]      Polyak average of phi, line 2
+  theta'             parameters.target_critics  [2 Q]    Polyak averages of theta_1 and theta_2, line 2
+  s, a, r, s'        batch.observations, ...    [M, .]   transitions, line 7
+  epsilon            noise                      [M, A]   clipped noise, line 8
+  a~                 actions                    [M, A]   smoothed target actions, line 8
+  y                  y                          [M]      target, line 9
+  gamma              gamma                               discount, line 9
+  sigma~, c          target_noise_std, _clip             scale and limit of epsilon, line 8
+  d                  policy_delay                        updates of the critics per update of the actor, line 11
+  tau                target_rate                         rate of the Polyak averages, lines 13 and 14
 """
 
 from dataclasses import dataclass
+from functools import partial
 
-from ..common.learners.dpg import Tricks
-from ..common.learners.replay_learner import OffPolicyLearner, OffPolicySettings, check_off_policy, coloured_exploration
+import numpy as np
+
+from ..common.learners.replay_learner import Networks, Parameters, ReplayLearner, UpdateRule
+from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
 from ..common.parallel.comm import Comm
+from ..common.parallel.tensorflow_setup import load_tensorflow
+from ..common.sampling.replay import Transitions
 from ..harness.config import option
 
 
 @dataclass(frozen=True)
 class Config(OffPolicySettings):
+    """Options of TD3."""
+
+    # The paper's
     policy_delay: int = option(2, "updates of the critics per update of the actor (paper)", low=1, high=10**6)
-    target_noise_std: float = option(0.2, "noise on the targets' actions (paper)", low=0, high=1e3)
+    target_noise_std: float = option(0.2, "standard deviation of the noise on target actions (paper)", low=0, high=1e3)
     target_noise_clip: float = option(0.5, "limit of that noise (paper)", low=0, high=1e3)
 
 
-def check(config: Config, environment, num_ranks: int) -> None:
-    check_off_policy(config, environment, num_ranks)
+def target_noise(rng: np.random.Generator, shape: tuple[int, ...], *, std: float, clip: float) -> np.ndarray:
+    """Draw epsilon ~ clip(N(0, sigma~), -c, c) (line 8). [..., A]"""
+    return np.clip(std * rng.standard_normal(shape, np.float32), -clip, clip)
 
 
+def target_actions(networks: Networks, target_actor, next_observations, noise):
+    """Return a~ = pi_phi'(s') + epsilon, target policy smoothing (line 8; section 5.3). [M, A]"""
+    return networks.clip(networks.act(target_actor, next_observations) + noise)
+
+
+def targets(networks: Networks, parameters: Parameters, batch: Transitions, noise, *, gamma: float):
+    """Return y = r + gamma min_i Q_theta'_i(s', a~), clipped double Q-learning (line 9; section 4.2, eq. 10). [M]"""
+    actions = target_actions(networks, parameters.target_actor, batch.next_observations, noise)
+    value_1, value_2 = networks.values(parameters.target_critics, batch.next_observations, actions)
+    least = load_tensorflow().minimum(value_1, value_2)
+    return batch.rewards + gamma * (1 - batch.is_terminal) * least
+
+
+def critic_loss(networks: Networks, critics, batch: Transitions, y):
+    """Return sum_i mean (y - Q_theta_i(s, a))^2 (line 10)."""
+    tf = load_tensorflow()
+    values = networks.values(critics, batch.observations, batch.actions)
+    return tf.add_n([tf.reduce_mean((value - y) ** 2) for value in values])
+
+
+def actor_loss(networks: Networks, actor, critics, batch: Transitions):
+    """Return -mean Q_theta_1(s, pi_phi(s)), whose gradient is minus that of J(phi) (line 12)."""
+    actions = networks.act(actor, batch.observations)
+    return -load_tensorflow().reduce_mean(networks.values(critics, batch.observations, actions)[0])
+
+
+def update_rule(config: Config) -> UpdateRule:
+    """Return lines 8 to 14 for the learner: the actor and the targets change with every d-th update (section 5.2)."""
+    return UpdateRule(
+        targets=partial(targets, gamma=config.gamma),
+        critic_loss=critic_loss,
+        actor_loss=actor_loss,
+        target_noise=partial(target_noise, std=config.target_noise_std, clip=config.target_noise_clip),
+        num_critics=2,
+        policy_delay=config.policy_delay,
+    )
+
+
+check = check_off_policy
 exploration = coloured_exploration
 
 
-class Learner(OffPolicyLearner):
+class Learner(ReplayLearner):
+    """TD3, some rounds at a time."""
+
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
-        tricks = Tricks(2, config.policy_delay, config.target_noise_std, config.target_noise_clip)
-        super().__init__(config, tricks, roller, comm, seed)
+        super().__init__(config, update_rule(config), roller, comm, seed)

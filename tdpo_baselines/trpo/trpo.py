@@ -1,55 +1,62 @@
-"""Trust Region Policy Optimization (Schulman et al. 2015, arXiv 1502.05477) with GAE (arXiv 1506.02438).
+"""Trust Region Policy Optimization (Schulman et al. 2015, arXiv 1502.05477), single path, with GAE (arXiv 1506.02438).
 
 Differences from the paper
   1. Advantages by GAE from a value function that Adam fits to their returns, as in openai/baselines.
-  2. Advantages are standardised over all ranks' steps, not per rank.
-  3. A time limit is not an end: the value of the state it cut off is bootstrapped.
-  4. What is executed may be limited by the environment; probabilities are those of the action before that.
-  5. With normalised observations the first update only tells their scale.
-  6. Unlike openai/baselines: Fisher products are of all steps, not of a fifth of them; a step is accepted up to
-     max_kl, not 1.5 times that.
+  2. Advantages are standardised over the steps of all ranks.
+  3. A time limit is not an end: the value of the state after it is bootstrapped.
+  4. The environment may clip an action; probabilities are those of the action before that.
+  5. With normalised observations the first update only measures their scale.
+  6. Damping is added to F, in the solver and in the length of the step, as in openai/baselines. Unlike there, products
+     with F are over all steps, not a fifth of them, and a step is accepted up to max_kl, not 1.5 times that.
 
-Glossary (N streams, L steps of each per update, O observation, A action, P parameters)
-  theta       parameters of the mean action                      [P]
-  log_std     log standard deviation of the action               [A]
-  g           gradient of the surrogate E[advantage ratio]       [P + A]
-  F v         Fisher matrix of the policy, times v               [P + A]
+Glossary (N streams, n of them on this rank, L steps of each per update, O observation, A action, P parameters)
+  symbol      name in code      shape      meaning, where
+  theta       theta             [P]        parameters of the mean action
+  sigma       exp(log_std)      [A]        standard deviation of the action
+  A           advantages        [n, L]     eq. 14; arXiv 1506.02438, eq. 16
+  L(theta)    surrogate                    E[ratio x advantage], eq. 14
+  D_KL        kl                           mean KL(old, new), eq. 14
+  delta       max_kl                       trust region, eq. 14
+  g           g                 [P + A]    gradient of the surrogate, appendix C
+  A = F       fisher_product    [P + A]    Fisher matrix J^T M J times a vector, appendix C.1
+  s           x                 [P + A]    search direction F^-1 g, appendix C
+  beta                                     sqrt(2 delta / s^T F s), appendix C
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from ..common.learners.actor_critic import (
-    ActorCritic,
-    Batch,
-    OnPolicyLearner,
-    OnPolicySettings,
-    Policy,
-    check_on_policy,
-    gaussian_exploration,
-    surrogate_and_kl,
-)
+from ..common.learners.actor_critic import ActorCritic, Batch, OnPolicyLearner, Policy, ratio_and_kl
+from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
 from ..common.networks import mlp
-from ..common.networks.jacobian import Tangent
+from ..common.networks.jacobian import Jacobian
 from ..common.optim import cg
-from ..common.optim.minibatch import Descent
+from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite, require_memory
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..harness.config import option
 
+Product = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Config(OnPolicySettings):
+    """Options of TRPO."""
+
     lam: float = option(0.98, "lambda of GAE (openai/baselines trpo_mpi)", low=0, high=1)
+    # The paper's, appendix C
     max_kl: float = option(0.01, "trust region: mean KL divergence per update (openai/baselines)", above=0, high=10)
     cg_iterations: int = option(10, "conjugate gradient iterations at most (openai/baselines)", low=1, high=10**4)
     cg_tolerance: float = option(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
     cg_damping: float = option(0.1, "multiple of the identity added to F (openai/baselines)", low=0, high=1e12)
     line_search_tries: int = option(10, "steps tried, each a fraction of the one before (all)", low=1, high=1000)
     line_search_shrink: float = option(0.8, "that fraction (sb3-contrib)", above=0, high=0.99)
+    # openai/baselines': the value function
     value_learning_rate: float = option(1e-3, "Adam's step for the value function (all but SB2)", above=0, high=1)
     value_epochs: int = option(10, "passes over the steps of an update (sb3-contrib)", low=1, high=1000)
     value_minibatch_size: int = option(
@@ -57,11 +64,82 @@ class Config(OnPolicySettings):
     )
 
 
+def surrogate_and_kl(batch: Batch, old: Policy, new: Policy, forward) -> np.ndarray:
+    """Return objective and constraint of eq. 14, E[ratio x advantage] and E[KL(old, new)], of each stream. [n, 2]"""
+    ratio, kl = ratio_and_kl(batch, old, new, forward)
+    return np.stack([np.mean(batch.advantages * ratio, axis=1), kl.mean(axis=1)], axis=1)
+
+
+def surrogate_gradient(batch: Batch, policy: Policy, jacobian: Jacobian, *, num_steps: int) -> np.ndarray:
+    """Return each stream's part of g, the gradient of eq. 14's objective at the old policy. [n, P + A]"""
+    std = np.exp(policy.log_std)
+    z, advantages = batch.offsets / std, batch.advantages[..., None]
+    of_theta = jacobian.vjp(advantages * z / std / num_steps)  # [n, P]
+    of_log_std = np.sum(advantages * (z**2 - 1), axis=1) / num_steps  # [n, A]
+    return np.concatenate([of_theta, of_log_std], axis=1)
+
+
+def fisher_product(v: np.ndarray, policy: Policy, jacobian: Jacobian, *, num_steps: int, total) -> np.ndarray:
+    """Return F v = J^T M J v (appendix C.1), M = 1 / sigma^2 for the mean and 2 for log sigma. [P + A]
+
+    `total` sums the streams of all ranks: [n, P] -> [P].
+    """
+    A = len(policy.log_std)
+    weights = 1 / np.exp(policy.log_std) ** 2 / num_steps
+    of_theta = total(jacobian.vjp(weights * jacobian.jvp(v[:-A])))
+    return np.append(of_theta, 2 * v[-A:])
+
+
+def natural_step(product: Product, g: np.ndarray, config: Config) -> tuple[np.ndarray, int]:
+    """Return beta x with F x = g and beta = sqrt(2 delta / x^T F x) (appendix C), and the iterations that x took.
+
+    To second order the step [P + A] reaches a mean KL divergence of delta. It is zero if g is.
+    """
+    solution = cg.solve(
+        product, g, max_iterations=config.cg_iterations, tolerance=config.cg_tolerance, damping=config.cg_damping
+    )
+    x = solution.x
+    xFx = solution.curvature + config.cg_damping * x @ x
+    return (np.sqrt(2 * config.max_kl / xFx) * x if xFx > 0 else np.zeros_like(x)), solution.num_iterations
+
+
+class Accepted(NamedTuple):
+    """A step that the line search accepted."""
+
+    policy: Policy
+    coefficient: float  # of the full step
+    surrogate: float
+    kl: float
+
+
+def line_search(old: Policy, change: np.ndarray, evaluate, config: Config) -> Accepted | None:
+    """Shrink a step until it improves the surrogate within the trust region (appendix C); None if no step does.
+
+    `evaluate(policy)` returns the surrogate and the mean KL divergence over all ranks.
+    """
+    for tried in range(config.line_search_tries if change.any() else 0):
+        coefficient = config.line_search_shrink**tried
+        of_theta, of_log_std = np.split(coefficient * change, [len(old.theta)])
+        new = Policy(old.theta + of_theta, old.log_std + of_log_std)
+        surrogate, kl = evaluate(new)
+        if np.isfinite(surrogate) and surrogate > 0 and kl <= config.max_kl:
+            return Accepted(new, coefficient, surrogate, kl)
+    return None
+
+
+def value_loss(theta, rows, sizes: tuple[int, ...]):
+    """Return the squared errors [R] of rows [R, O + 1], observation and target. In TensorFlow."""
+    from ..common.networks.tf_mlp import actions
+
+    return (actions(theta, rows[:, :-1], sizes)[:, 0] - rows[:, -1]) ** 2
+
+
 def check(config: Config, environment, num_ranks: int) -> None:
+    """Raise ValueError if the options cannot run."""
     check_on_policy(config, environment, num_ranks, value_minibatch_size=config.value_minibatch_size)
     N, n, A = config.num_trajectories, -(-config.num_trajectories // num_ranks), environment.action_size
     num_parameters = mlp.num_parameters((environment.observation_size, *config.hidden_sizes, A))
-    factors = 4 * n * config.steps_per_trajectory * (2 * A + 3) * sum(config.hidden_sizes)  # see common/tangent.py
+    factors = 4 * n * config.steps_per_trajectory * (2 * A + 3) * sum(config.hidden_sizes)  # of Jacobian
     require_memory(
         "num_trajectories, steps_per_trajectory and hidden_sizes", factors + (20 * n + 8 * N) * num_parameters
     )
@@ -70,106 +148,77 @@ def check(config: Config, environment, num_ranks: int) -> None:
 exploration = gaussian_exploration
 
 
-def value_loss(theta, rows, sizes):
-    """Squared error of rows [R, O + 1], observation and target. In TensorFlow. [R]"""
-    from ..common.networks.tf_mlp import actions
+class PolicyStep(NamedTuple):
+    """Columns of the log about the policy's step; zeros if there was none."""
 
-    return (actions(theta, rows[:, :-1], sizes)[:, 0] - rows[:, -1]) ** 2
-
-
-class Step(NamedTuple):
-    """What an update did to the policy, for the log."""
-
-    gradient_norm: Any = 0.0
+    gradient_norm: float = 0.0
     cg_iterations: int = 0
-    kl: Any = 0.0
-    surrogate_gain: Any = 0.0
-    step_coefficient: float = 0.0  # of the full step; 0: none was taken
+    kl: float = 0.0
+    surrogate_gain: float = 0.0
+    step_coefficient: float = 0.0
 
 
 class Learner(OnPolicyLearner):
-    """One update at a time."""
+    """TRPO, one update at a time."""
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
-        self.config = config
-        self._comm, self._seed = comm, seed
+        self.config, self._seed = config, seed
         agent = ActorCritic(config, roller, comm, seed)
-        self._value_descent = Descent(
+        super().__init__(agent, mlp.num_parameters(agent.value_sizes))
+        self._num_steps = config.num_trajectories * config.steps_per_trajectory
+        self._total = partial(comm.sum, num_items=config.num_trajectories)
+        self._value_adam = MinibatchAdam(
             lambda theta, rows, decay: value_loss(theta, rows, agent.value_sizes),
             config.value_minibatch_size,
             comm,
             max_norm=None,
             epsilon=1e-8,
         )
-        super().__init__(agent, mlp.num_parameters(agent.value_sizes))
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect segments, step, fit the values, and return the row for the log."""
-        batch = self._agent.collect(iteration)
-        step, value_error = Step(), 0.0
-        if batch is not None:
-            step = self._improve_policy(batch)
-            value_error = self._fit_values(batch, iteration)
-        action_std = float(np.exp(self._agent.log_std).mean())
-        return self._agent.streams.row() | step._asdict() | {"action_std": action_std, "value_error": value_error}
+        segments = self.agent.collect(iteration)
+        batch = self.agent.prepare(segments)
+        step = PolicyStep() if batch is None else self._improve_policy(batch)
+        value_error = 0.0 if batch is None else self._fit_values(batch, iteration)
+        action_std = float(np.exp(self.agent.log_std).mean())
+        return self.agent.streams.row() | step._asdict() | {"action_std": action_std, "value_error": value_error}
 
-    def _improve_policy(self, batch: Batch) -> Step:
-        """A step along F^-1 g to the boundary of the trust region, shortened until it keeps what it promised."""
-        config, comm, N = self.config, self._comm, self.config.num_trajectories
-        old = self._agent.policy
-        g, product = self._surrogate_derivatives(batch, old)
+    def _improve_policy(self, batch: Batch) -> PolicyStep:
+        """Take a natural gradient step, shortened by the line search (appendix C, steps 1 and 2)."""
+        g, product = self.derivatives(batch)
         require_finite("gradient", g)
-        solution = cg.solve(
-            product,
-            g,
-            max_iterations=config.cg_iterations,
-            tolerance=config.cg_tolerance,
-            damping=config.cg_damping,
-        )
-        x, num_iterations = solution.x, solution.num_iterations
-        xFx = solution.curvature + config.cg_damping * x @ x
-        norm = float(np.sqrt(solution.b_squared))
-        if xFx <= 0:
-            return Step(norm)
-        full_step = np.sqrt(2 * config.max_kl / xFx) * x
-        for tried in range(config.line_search_tries):
-            coefficient = config.line_search_shrink**tried
-            of_mean, of_std = np.split(coefficient * full_step, [len(old.theta)])
-            new = Policy(old.theta + of_mean, old.log_std + of_std)
-            surrogate, kl = comm.sum(surrogate_and_kl(batch, old, new, self._agent.forward), N) / N
-            if np.isfinite(surrogate) and surrogate > 0 and kl <= config.max_kl:
-                self._agent.policy = new
-                return Step(norm, num_iterations, kl, surrogate, coefficient)
-        return Step(norm, num_iterations)
+        gradient_norm = float(np.sqrt(g @ g))
+        change, cg_iterations = natural_step(product, g, self.config)
+        accepted = line_search(self.agent.policy, change, partial(self._evaluate, batch), self.config)
+        if accepted is None:
+            return PolicyStep(gradient_norm, cg_iterations)
+        self.agent.policy = accepted.policy
+        return PolicyStep(gradient_norm, cg_iterations, accepted.kl, accepted.surrogate, accepted.coefficient)
 
-    def _surrogate_derivatives(self, batch: Batch, policy: Policy):
-        """g [P + A], and v -> F v, from the steps of all ranks."""
-        N, L, A = self.config.num_trajectories, self.config.steps_per_trajectory, len(policy.log_std)
-        comm, std = self._comm, np.exp(policy.log_std)
-        tangent = Tangent(policy.theta, batch.observations, self._agent.sizes)
-        z, advantages = batch.offsets / std, batch.advantages[..., None]
-        of_mean = tangent.pulled_back(advantages * z / std / (N * L))  # [n, P]
-        of_std = np.sum(advantages * (z**2 - 1), axis=1) / (N * L)  # [n, A]
-        g = comm.sum(np.concatenate([of_mean, of_std], axis=1), N)
-        weights = 1 / std**2 / (N * L)
+    def derivatives(self, batch: Batch) -> tuple[np.ndarray, Product]:
+        """Return g [P + A] and v -> F v at the present policy, over the steps of all ranks."""
+        policy = self.agent.policy
+        jacobian = Jacobian(policy.theta, batch.observations, self.agent.sizes, dtype=np.float32)
+        g = self._total(surrogate_gradient(batch, policy, jacobian, num_steps=self._num_steps))
+        return g, lambda v: fisher_product(v, policy, jacobian, num_steps=self._num_steps, total=self._total)
 
-        def product(v: np.ndarray) -> np.ndarray:
-            of_mean = comm.sum(tangent.pulled_back(weights * tangent.image(v[:-A])), N)
-            return np.append(of_mean, 2 * v[-A:])
-
-        return g, product
+    def _evaluate(self, batch: Batch, new: Policy) -> np.ndarray:
+        """Return the surrogate and the mean KL divergence of a policy, over the steps of all ranks. [2]"""
+        parts = surrogate_and_kl(batch, self.agent.policy, new, self.agent.forward)
+        return self._total(parts) / self.config.num_trajectories
 
     def _fit_values(self, batch: Batch, iteration: int) -> float:
-        """By minibatches of all ranks' steps; the r.m.s. error on the way, in units of the returns."""
-        agent, config = self._agent, self.config
-        theta, adam, loss = self._value_descent.run(
+        """Fit the values to their targets; return the r.m.s. error on the way, in units of the rewards."""
+        agent, config = self.agent, self.config
+        theta, adam, loss = self._value_adam.minimise(
             agent.value_theta,
-            self._adam,
-            agent.rows(batch.observations, batch.targets),
+            self.adam,
+            agent.gather_rows(batch.observations, batch.targets),
             num_epochs=config.value_epochs,
             rng=generator(self._seed, "minibatches", iteration),
             learning_rate=config.value_learning_rate,
         )
         require_finite("parameter of the value", theta)
-        agent.value_theta, self._adam = theta, adam
+        agent.value_theta, self.adam = theta, adam
         return float(np.sqrt(loss)) * agent.value_scale

@@ -1,13 +1,13 @@
-"""Exploration noise of a chosen colour: unit variance, one or several first-order filters of white noise.
+"""Coloured exploration noise of unit variance: one or several first-order filters of white noise.
 
-Noise goes on through the ends of episodes, so it is stationary from the first step to the last; its state
-is part of a checkpoint. The relative bandwidth is in (0, 1].
+Noise continues through the ends of episodes, so it is stationary from the first step to the last; its state is part
+of a checkpoint. The relative bandwidth is in (0, 1].
 
   gaussian   white
   ou         Ornstein-Uhlenbeck: y <- (1 - bandwidth) y + x; white at bandwidth 1
   pink       power 1/f up to about half of `bandwidth` times the Nyquist frequency, over some 12 octaves: as many
              filters with corners an octave apart and equal variance
-  lowpass    what the TDPO authors' code calls pink: uniform noise through one filter, never quite white
+  lowpass    the "pink" noise of the TDPO authors' code: uniform noise through one filter, never quite white
 """
 
 from typing import NamedTuple
@@ -27,6 +27,7 @@ class Colour(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, bandwidth: float) -> "Colour":
+        """Return the filters of one of KINDS."""
         if kind == "ou":
             return cls(np.array([1 - bandwidth]))
         if kind == "pink":
@@ -36,11 +37,11 @@ class Colour(NamedTuple):
         return cls(np.zeros(1))
 
     def initial(self, rng: np.random.Generator, *shape: int) -> np.ndarray:
-        """Filters' states [..., K] as they are after a long time."""
+        """Draw states [..., K] of the filters from their stationary distribution."""
         return rng.standard_normal((*shape, len(self.poles)))
 
     def draw(self, rng: np.random.Generator, state: np.ndarray, num_steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Noise [num_steps, ...] that goes on from `state` [..., K], and the state after it."""
+        """Return noise [num_steps, ...] that continues from `state` [..., K], and the state after it."""
         shape = (num_steps, *state.shape)
         white = rng.uniform(-np.sqrt(3), np.sqrt(3), shape) if self.is_uniform else rng.standard_normal(shape)
         filtered = white.reshape(num_steps, -1)
@@ -52,7 +53,7 @@ class Colour(NamedTuple):
 
 @njit(cache=True)
 def _filter(signal, state, poles):
-    """signal [T, M] through one filter per column, in place; `state` [M] is the last value."""
+    """Filter signal [T, M] in place, a filter per column; `state` [M] is the last value."""
     gains = np.sqrt(1 - poles**2)
     for t in range(signal.shape[0]):
         for m in range(signal.shape[1]):

@@ -1,9 +1,9 @@
-"""Experience of algorithms that act with noise: streams of episodes, of which every update sees a segment.
+"""Streams of episodes, of which every update sees a segment.
 
-A stream is an environment that goes on from update to update and begins a new episode when one ends.
-Streams are shared among the ranks; what happens in one does not depend on who has it.
+A stream is an environment that continues from update to update and begins a new episode when one ends. Ranks share
+the streams; what happens in a stream does not depend on the rank that has it.
 
-Shapes: N streams, L steps per update, O observation, A action, S state.
+Shapes: N streams, n of them on this rank, L steps per update, O observation, A action, S state.
 """
 
 from typing import Any, NamedTuple
@@ -16,86 +16,85 @@ from ..parallel.seeding import generator
 
 
 class Segments(NamedTuple):
-    """What this rank's streams went through in one update."""
+    """The steps of this rank's streams in one update."""
 
     observations: np.ndarray  # [n, L, O]
     next_observations: np.ndarray  # [n, L, O] after the step, of the same episode
-    offsets: np.ndarray  # [n, L, A] noise that was added to the policy's action
+    offsets: np.ndarray  # [n, L, A] noise added to the policy's action
     actions: np.ndarray  # [n, L, A] as executed
     rewards: np.ndarray  # [n, L]
     is_last: np.ndarray  # [n, L] of its episode
-    is_terminal: np.ndarray  # [n, L] the environment itself ended; else a limit of time did
+    is_terminal: np.ndarray  # [n, L] the environment itself ended the episode, not a time limit
+
+    @classmethod
+    def empty(cls, offsets: np.ndarray, observation_size: int) -> "Segments":
+        """Return segments for offsets [n, L, A] with zeros everywhere else."""
+        n, L, _ = offsets.shape
+        before, after = np.zeros((2, n, L, observation_size))
+        is_last, is_terminal = np.zeros((2, n, L), dtype=bool)
+        return cls(before, after, offsets, np.zeros_like(offsets), np.zeros((n, L)), is_last, is_terminal)
 
 
 class Episodes(NamedTuple):
-    """Of all streams, per stream: where they are, and what the episodes that ended since the last row paid."""
+    """The present episode of every stream, and sums over the episodes that ended since the last row of the log."""
 
-    stream_states: np.ndarray  # [N, S]
-    stream_steps: np.ndarray  # [N] into the present episode, -1 before the first
-    stream_returns: np.ndarray  # [N] of the present episode so far
-    stream_discounted: np.ndarray  # [N]
+    states: np.ndarray  # [N, S]
+    steps: np.ndarray  # [N] into the present episode, -1 before the first
+    returns: np.ndarray  # [N] of the present episode so far
+    discounted: np.ndarray  # [N]
     num_ended: np.ndarray  # [N]
-    ended_returns: np.ndarray  # [N] summed
-    ended_discounted: np.ndarray  # [N] summed
+    ended_returns: np.ndarray  # [N]
+    ended_discounted: np.ndarray  # [N]
 
 
 class Streams:
-    """N streams that each go on for L steps per update."""
+    """N streams that advance by L steps per update."""
 
     def __init__(self, roller: Any, comm: Comm, seed: int, *, num_streams: int, num_steps: int, gamma: float):
         self._roller, self._comm, self._seed, self._gamma = roller, comm, seed, gamma
         self._num_streams, self._num_steps = num_streams, num_steps
-        self._mine = comm.share(num_streams)
-        self._last_returns = np.full(2, np.nan)  # undiscounted and discounted, of the last update with an end
+        self.mine = comm.share(num_streams)
+        self._last_returns = np.full(2, np.nan)  # undiscounted and discounted, of the last row with an end
         self._num_collected = 0  # steps since the last row
-        nothing = np.zeros(num_streams)
+        zeros = np.zeros(num_streams)
         states = np.zeros((num_streams, roller.state_size))
-        self.episodes = Episodes(states, nothing - 1, *[nothing] * (len(Episodes._fields) - 2))
+        self.episodes = Episodes(states, zeros - 1, *[zeros] * (len(Episodes._fields) - 2))
 
     def collect(self, theta: np.ndarray, offsets: np.ndarray, iteration: int) -> Segments:
-        """The next L steps of this rank's streams, whose offsets [n, L, A] are; `episodes` is then up to date.
+        """Advance this rank's streams by L steps, with offsets [n, L, A] added to the actions of the policy `theta`.
 
-        An environment that cannot be put back is brought to where its stream was by replaying actions,
-        where the stream before it was another's. That costs time but is no experience, and is not counted.
+        A roller that cannot restore a state replays the actions of the present episode to continue it. The replayed
+        steps are not experience and are not counted.
         """
-        n, L, O = len(offsets), self._num_steps, self._roller.layer_sizes[0]
-        segments = Segments(
-            observations=np.zeros((n, L, O)),
-            next_observations=np.zeros((n, L, O)),
-            offsets=offsets,
-            actions=np.zeros_like(offsets),
-            rewards=np.zeros((n, L)),
-            is_last=np.zeros((n, L), dtype=bool),
-            is_terminal=np.zeros((n, L), dtype=bool),
-        )
-        mine = Episodes(*(array[self._mine].copy() for array in self.episodes))
-        done = np.zeros(n, dtype=np.int64)  # steps of each stream
-        while np.any(done < L):
+        segments = Segments.empty(offsets, self._roller.layer_sizes[0])
+        mine = Episodes(*(array[self.mine].copy() for array in self.episodes))
+        done = np.zeros(len(offsets), dtype=np.int64)  # steps of each stream
+        while np.any(done < self._num_steps):
             self._begin_episodes(mine, done, iteration)
-            self._go_on(theta, mine, segments, done)
+            self._advance(theta, mine, segments, done)
         everyone = Episodes(*(self._comm.gather(array, self._num_streams) for array in mine))
-        require_finite("return of stream", everyone.stream_returns + everyone.ended_returns)  # found by all ranks
+        require_finite("return of stream", everyone.returns + everyone.ended_returns)  # raised on all ranks
         self.episodes = everyone
-        self._num_collected += self._num_streams * L
+        self._num_collected += self._num_streams * self._num_steps
         return segments
 
     def _begin_episodes(self, mine: Episodes, done: np.ndarray, iteration: int) -> None:
-        """New starts for the streams without an episode."""
-        for i in np.flatnonzero((mine.stream_steps < 0) & (done < self._num_steps)):
-            rng = generator(self._seed, "starts", iteration, self._mine.start + int(i), int(done[i]))
-            mine.stream_states[i] = self._roller.start_states(rng.random((1, self._roller.start_size)))[0]
-            mine.stream_steps[i] = mine.stream_returns[i] = mine.stream_discounted[i] = 0
+        """Draw a start for every stream without an episode."""
+        for i in np.flatnonzero((mine.steps < 0) & (done < self._num_steps)):
+            rng = generator(self._seed, "starts", iteration, self.mine.start + int(i), int(done[i]))
+            mine.states[i] = self._roller.start_states(rng.random((1, self._roller.start_size)))[0]
+            mine.steps[i] = mine.returns[i] = mine.discounted[i] = 0
 
-    def _go_on(self, theta: np.ndarray, mine: Episodes, segments: Segments, done: np.ndarray) -> None:
-        """Each stream to the end of its episode or of its segment, whichever comes first."""
+    def _advance(self, theta: np.ndarray, mine: Episodes, segments: Segments, done: np.ndarray) -> None:
+        """Advance each stream to the end of its episode or of its segment, whichever comes first."""
         active = np.flatnonzero(done < self._num_steps)
-        steps = mine.stream_steps[active].astype(np.int64)
+        steps = mine.steps[active].astype(np.int64)
         num_steps = np.minimum(self._num_steps - done[active], self._roller.horizon - steps)
         offsets = np.zeros((len(active), num_steps.max(), segments.offsets.shape[2]))
         for row, (i, num) in enumerate(zip(active, num_steps)):
             offsets[row, :num] = segments.offsets[i, done[i] : done[i] + num]
         rolled = self._roller.rollouts(
-            theta, mine.stream_states[active], num_steps=num_steps, offsets=offsets, num_recorded=num_steps.max()
+            theta, mine.states[active], num_steps=num_steps, offsets=offsets, num_recorded=num_steps.max()
         )
         for row, i in enumerate(active):
             length = int(rolled.lengths[row])
@@ -105,29 +104,25 @@ class Streams:
             segments.next_observations[i, last] = self._roller.observe(rolled.final_states[row])
             segments.actions[i, here] = rolled.actions[row, :length]
             segments.rewards[i, here] = rolled.rewards[row, :length]
-            mine.stream_states[i] = rolled.final_states[row]
-            mine.stream_returns[i] += rolled.rewards[row, :length].sum()
-            mine.stream_discounted[i] += self._gamma ** mine.stream_steps[i] * rolled.returns[row]
-            mine.stream_steps[i] += length
+            mine.states[i] = rolled.final_states[row]
+            mine.returns[i] += rolled.rewards[row, :length].sum()
+            mine.discounted[i] += self._gamma ** mine.steps[i] * rolled.returns[row]
+            mine.steps[i] += length
             done[i] += length
+            is_at_limit = rolled.is_truncated[row] or mine.steps[i] == self._roller.horizon
             segments.is_terminal[i, last] = rolled.is_terminal[row]
-            has_ended = rolled.is_terminal[row] or rolled.is_truncated[row]
-            has_ended = has_ended or mine.stream_steps[i] == self._roller.horizon
-            segments.is_last[i, last] = has_ended
-            if has_ended:
-                mine.num_ended[i] += 1
-                mine.ended_returns[i] += mine.stream_returns[i]
-                mine.ended_discounted[i] += mine.stream_discounted[i]
-                mine.stream_steps[i] = -1
+            segments.is_last[i, last] = rolled.is_terminal[row] or is_at_limit
+            if segments.is_last[i, last]:
+                end_episode(mine, int(i))
 
     def row(self) -> dict[str, float]:
-        """For the log: returns of the episodes that ended since the last row; where none did, of the last that did."""
+        """Return the mean returns of the episodes that ended since the last row, or the last row's if none did."""
         num_ended = int(self.episodes.num_ended.sum())
         if num_ended:
             sums = np.array([self.episodes.ended_returns.sum(), self.episodes.ended_discounted.sum()])
             self._last_returns = sums / num_ended
-        nothing = np.zeros(self._num_streams)
-        self.episodes = self.episodes._replace(num_ended=nothing, ended_returns=nothing, ended_discounted=nothing)
+        zeros = np.zeros(self._num_streams)
+        self.episodes = self.episodes._replace(num_ended=zeros, ended_returns=zeros, ended_discounted=zeros)
         num_collected, self._num_collected = self._num_collected, 0
         scale = 1 / np.sum(self._gamma ** np.arange(self._roller.horizon))
         return {
@@ -139,8 +134,18 @@ class Streams:
         }
 
     def state(self) -> dict[str, np.ndarray]:
+        """Return the component of a checkpoint that `load_state` continues from."""
         return {**self.episodes._asdict(), "last_returns": self._last_returns}
 
-    def load_state(self, state: dict[str, np.ndarray]) -> None:
-        self.episodes = Episodes(**{name: state[name] for name in Episodes._fields})
-        self._last_returns = state["last_returns"]
+    def load_state(self, component: dict[str, np.ndarray]) -> None:
+        """Continue from a checkpoint."""
+        self.episodes = Episodes(**{name: component[name] for name in Episodes._fields})
+        self._last_returns = component["last_returns"]
+
+
+def end_episode(episodes: Episodes, i: int) -> None:
+    """Add the episode of stream i to those that ended."""
+    episodes.num_ended[i] += 1
+    episodes.ended_returns[i] += episodes.returns[i]
+    episodes.ended_discounted[i] += episodes.discounted[i]
+    episodes.steps[i] = -1
