@@ -1,13 +1,20 @@
-"""DeVine, Algorithm 2 of the paper: branches off deterministic trajectories, and the gradient they estimate.
+"""DeVine, the deterministic vine estimator: Algorithm 2 of arXiv 2205.15379.
 
-A plan is what is drawn, vines are what is rolled out. Shapes: N trajectories, K branches each, D held
-steps, T horizon, L length of a trajectory, O observation, A action.
+A plan holds all that is random in an update; vines are its rollouts. `draw_plan`, `roll_vines`, `gather_vines` and
+`action_gradients` are called in this order.
 
-    times       t_k, first perturbed step                          [N, K]
-    offsets     perturbation of the policy's action                [N, K, D, A]
-    deltas      a' - a as executed, over the held steps            [N, K, D, A]
-    advantages  A(s_t, a') = Q(s_t, a') - V(s_t)                   [N, K]
-    weights     gamma^t / nu(t), scaled to mean 1                  [N, K]
+Shapes: N trajectories, K branches each, D held steps, T horizon, O observation, A action, S state, U start.
+
+    symbol            name                           shape           Algorithm 2
+    nu                TimeDistribution                               line 3
+    t_k               times, first perturbed step    [N, K]          line 3
+    V(s_t)            values                         [N, K]          line 4
+    a'_t - a_t        deltas, as executed            [N, K, D, A]    line 5
+    Q(s_t, a'_t)      branch returns                 [N, K]          line 6
+    A(s_t, a'_t)      advantages                     [N, K]          line 7
+    gamma^t / nu(t)   weights, scaled to mean 1      [N, K]          line 9
+    gradient of the   action_gradients               [N, K, D, A]    line 10
+    estimator
 """
 
 import math
@@ -18,93 +25,92 @@ import numpy as np
 
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import stratified
+from ..common.sampling.rollouts import Rollouts
+from ..harness.contracts import Roller
+from .config import Config
 
-EARLY_SHARE = 0.75  # of the branch times; the others keep the weights of late ones below four times what they were
+EARLY_FRACTION = 0.75  # of the branch times; keeps the weights of the others below four times what they were
 
 
 def discounts(gamma: float, num_steps: int) -> np.ndarray:
-    """gamma^t, scaled to sum to one: the visitation of time t, and the payoff's weight of reward t."""
+    """Return gamma^t scaled to sum to one: the visitation of time t, and the payoff's weight of reward t."""
     powers = gamma ** np.arange(num_steps)
     return powers / powers.sum()
 
 
-class TimeLaw:
-    """The law nu of branch times: "geometric" as the discount, "uniform", or "all" times in turn.
+class TimeDistribution:
+    """The distribution nu of branch times: "geometric" like the discount, "uniform", or "all" times in turn.
 
-    A trajectory that ended early has its branch times inside its own length, and they weigh what is left
-    of the visitation there.
+    A trajectory that ended early has its branch times inside its own length, weighted by the visitation there.
     """
 
-    def __init__(self, kind: str, *, gamma: float, horizon: int, held_steps: int, early_steps: int | None = None):
-        """With `early_steps`, a share of the times is spread over the first so many, the others are by the law."""
-        self._kind = kind
-        self._early_steps = early_steps
-        self._held_steps = held_steps
-        self._visitation = discounts(gamma, horizon - held_steps + 1)  # [legal times]
+    def __init__(self, config: Config, horizon: int):
+        self._kind, self._early_steps, self._held_steps = (
+            config.branch_times,
+            config.early_branch_steps,
+            config.held_steps,
+        )
+        self._visitation = discounts(config.gamma, horizon - config.held_steps + 1)  # [legal times]
         self._reached = np.cumsum(self._visitation)
-        self._share_reached = self._reached / self._reached[-1]
-        self._full_nu = self._law(len(self._visitation))
+        self._fraction_reached = self._reached / self._reached[-1]
+        self._full_nu = self._make_nu(len(self._visitation))
 
     def num_times(self, length: int) -> int:
-        """Legal branch times of a trajectory of this length."""
+        """Return the number of legal branch times of a trajectory of this length."""
         return max(1, min(length - self._held_steps + 1, len(self._visitation)))
 
     def times_and_weights(self, quantiles: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Branch times at quantiles of the law, and gamma^t / nu(t) there. For "all", the quantiles are the times of a
-        full trajectory."""
+        """Return the branch times at quantiles of nu, and gamma^t / nu(t) there.
+
+        For "all", the quantiles are the times of a full trajectory.
+        """
         if self._kind == "all":
             times = np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
             return times, np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
-        nu, reached, last = self._nu(length)
-        times = np.minimum(np.searchsorted(reached, quantiles, side="right"), last)
+        num = self.num_times(length)
+        nu, cumulative, last = self._full_nu if num == len(self._visitation) else self._make_nu(num)
+        times = np.minimum(np.searchsorted(cumulative, quantiles, side="right"), last)
         return times, self._visitation[times] / nu[times]
 
-    def alive(self, lengths: np.ndarray) -> float:
-        """Share of the visitation that trajectories of these lengths have, on average."""
+    def alive_fraction(self, lengths: np.ndarray) -> float:
+        """Return the mean fraction of the visitation before trajectories of these lengths ended."""
         last_times = np.minimum(lengths.astype(np.int64) - self._held_steps, len(self._visitation) - 1)
-        return float(self._share_reached[np.maximum(last_times, 0)].mean())
+        return float(self._fraction_reached[np.maximum(last_times, 0)].mean())
 
-    def _nu(self, length: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """nu of a trajectory of this length, its cumulative sum, and its last time: the sum may round to below one."""
-        num = self.num_times(length)
-        return self._full_nu if num == len(self._visitation) else self._law(num)
-
-    def _law(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """nu for so many legal times."""
+    def _make_nu(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return nu over `num` legal times, its cumulative sum, and its last time: the sum may round to below one."""
         nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
         if self._early_steps is not None:
             early = min(self._early_steps, num)
-            nu = (1 - EARLY_SHARE) * nu
-            nu[:early] += EARLY_SHARE / early
+            nu = (1 - EARLY_FRACTION) * nu
+            nu[:early] += EARLY_FRACTION / early
         return nu, np.cumsum(nu), int(np.flatnonzero(nu)[-1])
 
 
 class Plan(NamedTuple):
     """Everything random in one update, for all trajectories."""
 
-    starts: np.ndarray  # [N, U]
+    starts: np.ndarray  # [N, U] points of the unit cube
     quantiles: np.ndarray  # [N, K] of the branch times, ascending
-    directions: np.ndarray  # [N, K, A]
+    directions: np.ndarray  # [N, K, A] perturbations
 
-    def share(self, trajectories: np.ndarray | slice) -> "Plan":
+    def select(self, trajectories: np.ndarray | slice) -> "Plan":
+        """Return the plan of some trajectories."""
         return Plan(*(array[trajectories] for array in self))
 
     def balanced_order(self) -> np.ndarray:
-        """The trajectories [N], early and late branches in turn: late ones are short, and contiguous shares of this
-        order have about equal work."""
+        """Return the trajectories [N] with early and late branches in turn.
+
+        Late branches are short; contiguous shares of this order take about equal time.
+        """
         by_lateness = np.argsort(self.quantiles.sum(axis=1), kind="stable")
         order, half = np.empty_like(by_lateness), (len(by_lateness) + 1) // 2
         order[::2], order[1::2] = by_lateness[:half], by_lateness[: half - 1 : -1]
         return order
 
 
-def num_branches(config, horizon: int, action_size: int) -> int:
-    """K: branches per trajectory, which branch_times=all makes as many as there are steps and coordinates."""
-    return (horizon - config.held_steps + 1) * action_size if config.branch_times == "all" else config.num_branches
-
-
-def draw_plan(config, rng: np.random.Generator, std: np.ndarray, *, horizon: int, start_size: int) -> Plan:
-    """A plan with perturbations of standard deviation `std` [A]."""
+def draw_plan(config: Config, rng: np.random.Generator, std: np.ndarray, *, horizon: int, start_size: int) -> Plan:
+    """Draw starts (line 1), branch times (line 3) and perturbations of standard deviation `std` [A] (line 5)."""
     N, A = config.num_trajectories, len(std)
     starts = stratified(rng, N, start_size) if config.is_stratified else rng.random((N, start_size))
     if config.branch_times == "all":
@@ -114,7 +120,7 @@ def draw_plan(config, rng: np.random.Generator, std: np.ndarray, *, horizon: int
     else:
         quantiles = draw_quantiles(config, rng)
         coordinates = np.zeros(quantiles.shape, dtype=np.int64)
-        if A > 1:  # in turn, so that each one's times are spread out too
+        if A > 1:  # in turn, so that the times of each coordinate are spread out too
             turns = (np.arange(quantiles.size) + rng.integers(A)) % A
             coordinates.flat[np.argsort(quantiles, axis=None, kind="stable")] = turns
     if config.directions == "gaussian":
@@ -122,9 +128,8 @@ def draw_plan(config, rng: np.random.Generator, std: np.ndarray, *, horizon: int
     return Plan(starts, quantiles, std * np.eye(A)[coordinates])
 
 
-def draw_quantiles(config, rng: np.random.Generator) -> np.ndarray:
-    """[N, K]: independent, or K equally spaced ones per trajectory with offsets that are themselves equally
-    spaced over the trajectories."""
+def draw_quantiles(config: Config, rng: np.random.Generator) -> np.ndarray:
+    """Draw quantiles [N, K]: independent ones, or a regular grid whose offset differs between trajectories."""
     N, K = config.num_trajectories, config.num_branches
     if not config.is_stratified:
         return np.sort(rng.random((N, K)), axis=1)
@@ -133,96 +138,94 @@ def draw_quantiles(config, rng: np.random.Generator) -> np.ndarray:
 
 
 class Vines(NamedTuple):
-    """Main trajectories and what their branches gained."""
+    """Main trajectories and the advantages of their branches."""
 
     observations: np.ndarray  # [N, K, D, O] of the main trajectory over the held steps
-    deltas: np.ndarray  # [N, K, D, A]
-    advantages: np.ndarray  # [N, K]; two-sided: half the difference of +delta and -delta
-    even_advantages: np.ndarray  # [N, K]; two-sided: their mean, NaN if nothing needs it; one-sided: the same
+    deltas: np.ndarray  # [N, K, D, A]; two-sided: half the difference of +delta and -delta
+    advantages: np.ndarray  # [N, K]; two-sided: half the difference
+    even_advantages: np.ndarray  # [N, K]; two-sided: the mean, NaN if unused; one-sided: the advantages
     weights: np.ndarray  # [N, K]
     returns: np.ndarray  # [N] undiscounted
     discounted_returns: np.ndarray  # [N]
     lengths: np.ndarray  # [N] steps of the main trajectory
-    observation_sums: np.ndarray  # [N, O] over the main trajectory; zero if nothing needs them
+    observation_sums: np.ndarray  # [N, O] over the main trajectory; zero if unused
     observation_squares: np.ndarray  # [N, O]
-    num_steps: np.ndarray  # [N] of its branches
-    num_again: np.ndarray  # [N] steps of the main trajectory's second rollout
+    branch_steps: np.ndarray  # [N] simulated for the branches
+    repeated_steps: np.ndarray  # [N] simulated for a second rollout of the main trajectory
 
 
-def roll_vines(config, roller, law: TimeLaw, theta: np.ndarray, plan: Plan) -> Vines:
-    """The plan's trajectories and branches. With a single start all trajectories are one, rolled once."""
-    N, K = plan.quantiles.shape
-    D, T, A = config.held_steps, roller.horizon, plan.directions.shape[2]
-    num_mains = N if roller.start_size > 0 else 1
-    n = np.arange(N) if num_mains == N else np.zeros(N, dtype=np.int64)  # main trajectory of each
-    main, states, times, weights, num_again = roll_mains(roller, law, theta, plan, num_mains)
-    lengths = main.lengths[n]
+class Mains(NamedTuple):
+    """Main trajectories with the states at their branch times. With a single start, all N are one rollout."""
 
-    num_steps = np.minimum(T - times, config.max_branch_steps or T)  # [N, K]
-    window = np.minimum(times[:, :, None] + np.arange(D), lengths[:, None, None] - 1)  # [N, K, D]
-    signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
-    branches = roller.rollouts(
-        theta,
-        np.concatenate([states.reshape(N * K, -1)] * len(signs)),
-        num_steps=np.concatenate([num_steps.ravel()] * len(signs)),
-        offsets=np.repeat(np.multiply.outer(signs, plan.directions).reshape(-1, 1, A), D, axis=1),
-        num_recorded=D,
-    )
-    shape = (len(signs), N, K)
-    branch_returns, actions = branches.returns.reshape(shape), branches.actions.reshape(*shape, D, A)
-    values = values_at(main.rewards[n], times, num_steps, config.gamma) if needs_values(config) else np.nan
+    rollouts: Rollouts  # [M, ...]
+    index: np.ndarray  # [N] the rollout of each trajectory
+    states: np.ndarray  # [N, K, S]
+    times: np.ndarray  # [N, K]
+    weights: np.ndarray  # [N, K]
+    repeated_steps: np.ndarray  # [M]
+
+
+def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.ndarray, plan: Plan) -> Vines:
+    """Roll out main trajectories and branches, and return the branches' advantages (lines 1 to 8)."""
+    mains = roll_mains(roller, nu, theta, plan)
+    main, n, D = mains.rollouts, mains.index, config.held_steps
+    num_steps = np.minimum(roller.horizon - mains.times, config.max_branch_steps or roller.horizon)  # [N, K]
+    window = np.minimum(mains.times[:, :, None] + np.arange(D), main.lengths[n][:, None, None] - 1)  # [N, K, D]
+    here = (n[:, None, None], window)
+    branches = roll_branches(config, roller, theta, mains.states, num_steps, plan.directions)
+    returns, actions, lengths, branch_steps = branches
+    values = values_at(main.rewards[n], mains.times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:
-        advantages = (branch_returns[0] - branch_returns[1]) / 2
-        even_advantages = (branch_returns[0] + branch_returns[1]) / 2 - values
+        advantages = (returns[0] - returns[1]) / 2
+        even_advantages = (returns[0] + returns[1]) / 2 - values
         deltas = (actions[0] - actions[1]) / 2
     else:
-        advantages = even_advantages = branch_returns[0] - values
-        deltas = actions[0] - main.actions[n[:, None, None], window]
-    if branches.lengths.min() < D:
-        branch_lengths = branches.lengths.reshape(shape).min(axis=0)
-        deltas = deltas * (np.arange(D) < branch_lengths[:, :, None])[..., None]  # nothing after a branch's end
-    observation_sums = observation_squares = np.zeros((N, main.observations.shape[2]))
+        advantages = even_advantages = returns[0] - values
+        deltas = actions[0] - main.actions[here]
+    if lengths.min() < D:
+        deltas = deltas * (np.arange(D) < lengths.min(axis=0)[:, :, None])[..., None]  # nothing after a branch's end
+    sums = squares = np.zeros((len(n), main.observations.shape[2]))
     if config.use_observation_normalisation:
-        observation_sums = main.observations.sum(axis=1)[n]
-        observation_squares = np.square(main.observations).sum(axis=1)[n]
+        sums, squares = main.observations.sum(axis=1)[n], np.square(main.observations).sum(axis=1)[n]
     return Vines(
-        observations=main.observations[n[:, None, None], window],
+        observations=main.observations[here],
         deltas=deltas,
         advantages=advantages,
         even_advantages=even_advantages,
-        weights=weights,
+        weights=mains.weights,
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.returns[n],
-        lengths=lengths,
-        observation_sums=observation_sums,
-        observation_squares=observation_squares,
-        num_steps=(branches.lengths + branches.replayed_steps).reshape(shape).sum(axis=(0, 2)),
-        num_again=num_again[n],
+        lengths=main.lengths[n],
+        observation_sums=sums,
+        observation_squares=squares,
+        branch_steps=branch_steps.sum(axis=(0, 2)),
+        repeated_steps=mains.repeated_steps[n],
     )
 
 
-def roll_mains(roller, law: TimeLaw, theta: np.ndarray, plan: Plan, num_mains: int):
-    """Main trajectories, the states [N, K, S] at their branch times [N, K], these and their weights [N, K], and the
-    steps of a second rollout.
+def roll_mains(roller: Roller, nu: TimeDistribution, theta: np.ndarray, plan: Plan) -> Mains:
+    """Roll out main trajectories (line 1) and save the states at their branch times (line 3).
 
-    Where a trajectory ends is known only when it has ended. Those that ended early are rolled out again, to
-    save the states at branch times inside their length.
+    The length of a trajectory is known only when it has ended. One that ended early is rolled out again, to save the
+    states at branch times inside its length.
     """
     N, K = plan.quantiles.shape
-    quantiles = plan.quantiles.reshape(num_mains, -1)  # [mains, branches of each]
-    starts = roller.start_states(plan.starts[:num_mains])
-    times, weights = law.times_and_weights(quantiles, roller.horizon)
-    main, states = rollouts_saving(roller, theta, starts, times)
-    num_again = np.zeros(num_mains, dtype=np.int64)
-    for m in np.flatnonzero(main.lengths < roller.horizon):
-        times[m], weights[m] = law.times_and_weights(quantiles[m], main.lengths[m])
-        again, again_states = rollouts_saving(roller, theta, starts[m : m + 1], times[m : m + 1])
-        states[m], num_again[m] = again_states[0], again.lengths[0]
-    return main, states.reshape(N, K, -1), times.reshape(N, K), weights.reshape(N, K), num_again
+    M = N if roller.start_size > 0 else 1
+    quantiles = plan.quantiles.reshape(M, -1)  # [M, branches of each]
+    starts = roller.start_states(plan.starts[:M])
+    times, weights = nu.times_and_weights(quantiles, roller.horizon)
+    rollouts, states = roll_and_save(roller, theta, starts, times)
+    repeated_steps = np.zeros(M, dtype=np.int64)
+    for m in np.flatnonzero(rollouts.lengths < roller.horizon):
+        times[m], weights[m] = nu.times_and_weights(quantiles[m], rollouts.lengths[m])
+        again, again_states = roll_and_save(roller, theta, starts[m : m + 1], times[m : m + 1])
+        states[m], repeated_steps[m] = again_states[0], again.lengths[0]
+    index = np.arange(N) if M == N else np.zeros(N, dtype=np.int64)
+    return Mains(rollouts, index, states.reshape(N, K, -1), times.reshape(N, K), weights.reshape(N, K), repeated_steps)
 
 
-def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.ndarray):
-    """Rollouts and the states [B, K, S] before `times` [B, K], which may be in any order."""
+def roll_and_save(roller: Roller, theta: np.ndarray, starts: np.ndarray, times: np.ndarray):
+    """Return rollouts and the states [B, K, S] before `times` [B, K], which may be in any order."""
     if (times[:, 1:] >= times[:, :-1]).all():
         rollouts = roller.rollouts(theta, starts, save_steps=times)
         return rollouts, rollouts.saved_states
@@ -233,8 +236,29 @@ def rollouts_saving(roller, theta: np.ndarray, starts: np.ndarray, times: np.nda
     return rollouts, states
 
 
+def roll_branches(
+    config: Config, roller: Roller, theta: np.ndarray, states: np.ndarray, num_steps: np.ndarray, directions: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Roll branches out from `states` [N, K, S] with their first actions perturbed (line 5).
+
+    Return the branches' Q(s_t, a'_t) [signs, N, K] (line 6), their actions as executed over the held steps
+    [signs, N, K, D, A], their lengths and their simulated steps [signs, N, K].
+    """
+    N, K, A = directions.shape
+    signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
+    branches = roller.rollouts(
+        theta,
+        np.concatenate([states.reshape(N * K, -1)] * len(signs)),
+        num_steps=np.concatenate([num_steps.ravel()] * len(signs)),
+        offsets=np.repeat(np.multiply.outer(signs, directions).reshape(-1, 1, A), config.held_steps, axis=1),
+        num_recorded=config.held_steps,
+    )
+    arrays = (branches.returns, branches.actions, branches.lengths, branches.lengths + branches.replayed_steps)
+    return tuple(array.reshape(len(signs), N, K, *array.shape[1:]) for array in arrays)
+
+
 def gather_vines(mine: Vines, order: np.ndarray, comm: Comm) -> Vines:
-    """Every rank's vines, on every rank, in one message. `order` [N] says of which trajectories the shares are."""
+    """Return every rank's vines on every rank, in one message; shares are contiguous in `order` [N]."""
     sizes = [math.prod(array.shape[1:]) for array in mine]
     packed = np.concatenate([array.reshape(-1, size) for array, size in zip(mine, sizes)], axis=1, dtype=np.float64)
     everyone = np.empty((len(order), packed.shape[1]))
@@ -243,13 +267,13 @@ def gather_vines(mine: Vines, order: np.ndarray, comm: Comm) -> Vines:
     return Vines(*(part.reshape(len(order), *array.shape[1:]) for part, array in zip(parts, mine)))
 
 
-def needs_values(config) -> bool:
-    """Whether V(s_t) is used: by one-sided differences, and by the adaptation of the exploration."""
-    return config.variant == "advanced" or not config.is_two_sided
+def needs_values(config: Config) -> bool:
+    """Return whether V(s_t) is used: by one-sided differences, and by the adaptive exploration scale."""
+    return config.is_advanced or not config.is_two_sided
 
 
 def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gamma: float) -> np.ndarray:
-    """V(s_t) = sum_{i >= t} gamma^(i - t) r_i of each trajectory at its times, over `num_steps`. [N, K]"""
+    """Return V(s_t) = sum_{i >= t} gamma^(i - t) r_i at each trajectory's times, over `num_steps` (line 4). [N, K]"""
     values = np.zeros((len(rewards), rewards.shape[1] + 1))
     for t in reversed(range(rewards.shape[1])):
         values[:, t] = rewards[:, t] + gamma * values[:, t + 1]
@@ -257,8 +281,8 @@ def values_at(rewards: np.ndarray, times: np.ndarray, num_steps: np.ndarray, gam
     return np.take_along_axis(values, times, axis=1) - gamma**num_steps * after
 
 
-def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
-    """Advantages limited to `limit` times the median size of those not zero; None leaves them as they are."""
+def clip_advantages(advantages: np.ndarray, limit: float | None) -> np.ndarray:
+    """Clip advantages to `limit` times the median size of the nonzero ones; None leaves them as they are."""
     if limit is None or not advantages.any():
         return advantages
     bound = limit * np.median(np.abs(advantages[advantages != 0]))
@@ -266,11 +290,11 @@ def clipped(advantages: np.ndarray, limit: float | None) -> np.ndarray:
 
 
 def action_gradients(vines: Vines, std: np.ndarray) -> np.ndarray:
-    """Each row's share of the payoff's gradient with respect to the action, [N, K, D, A].
+    """Return each row's part of the payoff's gradient with respect to the action, [N, K, D, A] (lines 9 and 10).
 
-    Algorithm 2's estimator, averaged over branches and over held steps: chained with the policy's
-    Jacobians and summed it is g. Perturbations are measured in units of `std` [A], which keeps it
-    unbiased where the scales differ. One that the limits of the action undid says nothing.
+    Chained with the policy's Jacobians and summed over rows it is g: dim(A) gamma^t / nu(t) times the advantage times
+    delta / |delta|^2, averaged over branches and held steps. Perturbations are measured in units of `std` [A], which
+    keeps the estimate unbiased where the scales differ. A perturbation that the action limits undid counts as zero.
     """
     D, A = vines.deltas.shape[2:]
     relative = (std / std.min()) ** 2  # all ones if the scales are equal

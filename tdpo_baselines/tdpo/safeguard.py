@@ -1,4 +1,4 @@
-"""Going back to the best parameters after a step too far."""
+"""Return to the best parameters after a step that was too large."""
 
 from typing import Any, NamedTuple
 
@@ -8,21 +8,21 @@ LEAST_TRUST = 1 / 8
 
 
 class Safeguard(NamedTuple):
-    """The best parameters so far, and how much of the trust region is used since the last drop from them."""
+    """The best parameters so far, and the fraction of the trust region in use since the last return to them."""
 
-    safe_theta: np.ndarray  # [P]
-    safe_payoff: Any = -np.inf
+    theta: np.ndarray  # [P]
+    payoff: Any = -np.inf
     trust: Any = 1.0
 
-    def after(self, theta: np.ndarray, payoff: float, max_drop: float | None) -> tuple["Safeguard", bool]:
-        """The safeguard after parameters were tried, and whether to go back from them.
+    def update(self, theta: np.ndarray, payoff: float, max_drop: float | None) -> tuple["Safeguard", bool]:
+        """Return the safeguard after `theta` had this payoff, and whether to return to the best parameters.
 
-        Small steps too that drop again and again say that the best was a fluke: it is forgotten.
+        If small steps drop repeatedly too, the best payoff was a fluke, and the best is replaced.
         """
         trust = min(1.0, 1.1 * self.trust)
-        if max_drop is None or payoff > self.safe_payoff:
+        if max_drop is None or payoff > self.payoff:
             return Safeguard(theta, payoff, trust), False
-        if self.safe_payoff - payoff <= max_drop * abs(self.safe_payoff):
+        if self.payoff - payoff <= max_drop * abs(self.payoff):
             return self._replace(trust=trust), False
         if self.trust / 2 >= LEAST_TRUST:
             return self._replace(trust=self.trust / 2), True

@@ -1,54 +1,118 @@
-"""A network to first order: products with its Jacobian and with the transposed one, for many rows at once.
+"""Jacobians of a tanh network with respect to its parameters, as factors that many products share.
 
-Conjugate gradient asks for many products at the same parameters. What they share is computed once: the inputs of
-every layer, and the slopes, the derivatives of the network's outputs with respect to the outputs of a layer before
-its tanh. A product is then two matrix products per layer, where differentiating anew would take five.
+The Jacobian J has a row for every output of every observation and a column for every parameter. It is never formed:
+a layer's part of a row is the outer product of the layer's inputs (with a one for the biases) and its slopes, the
+derivatives of the output with respect to the layer's outputs before the tanh. Inputs and slopes are computed once;
+a product with J or its transpose is then two matrix products per layer.
 
-Single precision. Sums over rows are made trajectory by trajectory, so they are the same on any number of ranks.
+Observations come in groups, and every group is computed by itself: sums over the groups are the same to the bit
+however the groups are distributed over ranks.
 
-Shapes: n trajectories of L rows each, O observation, A action, P parameters.
+Shapes: n groups of L observations, O observation, A action, P parameters, R = L A rows of a single group.
 """
+
+from functools import cache
 
 import numpy as np
 
+from . import mlp, simd
 
-class Tangent:
-    """J [n L A, P], the Jacobian of a network with tanh layers at theta, for observations [n, L, O]."""
 
-    def __init__(self, theta: np.ndarray, observations: np.ndarray, sizes: tuple[int, ...]):
-        self._sizes = sizes
+class Jacobian:
+    """The Jacobian of the actions at observations [n, L, O] with respect to theta [P]."""
+
+    def __init__(self, theta: np.ndarray, observations: np.ndarray, sizes: tuple[int, ...], dtype=np.float64):
+        self._sizes, self._dtype = sizes, dtype
+        tanh = simd.tanh if dtype is np.float64 else np.tanh
         *hidden, output = self._matrices(theta)
-        columns = np.ascontiguousarray(observations.swapaxes(1, 2), np.float32)
-        self._inputs = [with_ones(columns)]  # per layer [n, width + 1, L]
+        inputs = [append_row(np.ascontiguousarray(observations.swapaxes(1, 2), dtype), 1)]  # per layer [n, in + 1, L]
         for matrix in hidden:
-            self._inputs.append(with_ones(np.tanh(matrix.T @ self._inputs[-1])))
-        self._slopes: list[np.ndarray] = []  # per hidden layer [n, A, width, L]
-        slopes = np.eye(sizes[-1], dtype=np.float32)[:, :, None]
-        for matrix, outputs in zip([output, *reversed(hidden)], reversed(self._inputs[1:])):
-            slopes = (matrix[:-1] @ slopes) * (1 - outputs[:, None, :-1] ** 2)
-            self._slopes.insert(0, slopes)
+            inputs.append(append_row(tanh(matrix.T @ inputs[-1]), 1))
+        self._output = inputs[-1]  # inputs of the output layer, whose slopes are the identity
+        self._hidden: list[list[tuple[np.ndarray, np.ndarray]]] = []  # per hidden layer: terms (inputs, slopes)
+        slopes, above = np.eye(sizes[-1], dtype=dtype)[:, :, None], output
+        for k in reversed(range(len(hidden))):
+            slopes = (above[:-1] @ slopes) * (1 - inputs[k + 1][:, None, :-1] ** 2)  # [n, A, out, L]
+            self._hidden.insert(0, [(inputs[k], slopes)])
+            above = hidden[k]
 
-    def image(self, vector: np.ndarray) -> np.ndarray:
-        """J v: what the outputs change by if theta changes by v. [n, L, A]"""
+    def jvp(self, vector: np.ndarray) -> np.ndarray:
+        """Return J v, the change [n, L, A] of the outputs if theta changes by `vector` [P]."""
         *hidden, output = self._matrices(vector)
-        total = output.T @ self._inputs[-1]  # [n, A, L]
-        for matrix, inputs, slopes in zip(hidden, self._inputs, self._slopes):
-            total += np.einsum("naml,nml->nal", slopes, matrix.T @ inputs)
-        return total.swapaxes(1, 2)
+        change = output.T @ self._output  # [n, A, L]
+        for matrix, terms in zip(hidden, self._hidden):
+            for inputs, slopes in terms:
+                change += np.einsum("naml,nml->nal", slopes, matrix.T @ inputs)
+        return change.swapaxes(1, 2)
 
-    def pulled_back(self, cotangents: np.ndarray) -> np.ndarray:
-        """J^T c of each trajectory, for c [n, L, A]. [n, P]"""
-        c = np.ascontiguousarray(cotangents.swapaxes(1, 2), np.float32)
-        by_layer = [np.einsum("naml,nal->nml", slopes, c) for slopes in self._slopes] + [c]
-        parts = [inputs @ slopes.swapaxes(1, 2) for inputs, slopes in zip(self._inputs, by_layer)]
+    def vjp(self, cotangents: np.ndarray) -> np.ndarray:
+        """Return J^T c for each group, [n, P], with `cotangents` c [n, L, A]."""
+        c = np.ascontiguousarray(cotangents.swapaxes(1, 2), self._dtype)
+        parts = []
+        for terms in self._hidden:
+            outer = [inputs @ np.einsum("naml,nal->nml", slopes, c).swapaxes(1, 2) for inputs, slopes in terms]
+            parts.append(outer[0] if len(outer) == 1 else outer[0] + outer[1])
+        parts.append(self._output @ c.swapaxes(1, 2))
         return np.concatenate([part.reshape(len(c), -1) for part in parts], axis=1, dtype=np.float64)
 
+    def gram(self) -> np.ndarray:
+        """Return J J^T, [R, R], of a single group; a row is an observation's action coordinate."""
+        L, A = self._output.shape[2], self._sizes[-1]
+        total = np.zeros((A, L, A, L))
+        for a in range(A):
+            total[a, :, a] = self._output[0].T @ self._output[0]
+        for ((inputs, slopes),) in self._hidden:
+            flat = slopes[0].transpose(1, 0, 2).reshape(-1, A * L)
+            total += (flat.T @ flat).reshape(A, L, A, L) * (inputs[0].T @ inputs[0])[:, None, :]
+        return total.transpose(1, 0, 3, 2).reshape(L * A, L * A)
+
     def _matrices(self, theta: np.ndarray) -> list[np.ndarray]:
-        """Of every layer its weights and below them its biases, [in + 1, out]."""
-        ends = np.cumsum([(n + 1) * m for n, m in zip(self._sizes, self._sizes[1:])])
-        return [part.reshape(-1, m) for part, m in zip(np.split(theta.astype(np.float32), ends), self._sizes[1:])]
+        """Return each layer's weights with its biases as the last row, [in + 1, out]."""
+        theta = theta.astype(self._dtype, copy=False)
+        return [theta[part].reshape(-1, m) for part, m in zip(layer_slices(self._sizes), self._sizes[1:])]
 
 
-def with_ones(columns: np.ndarray) -> np.ndarray:
-    """[n, width, L] with a row of ones, which biases are multiplied by."""
-    return np.concatenate([columns, np.ones_like(columns[:, :1])], axis=1)
+class SensitivityJacobian(Jacobian):
+    """The Jacobian of the sensitivities da/ds, [O, A] for each observation, with respect to theta [P].
+
+    Outputs are [n, L O, A]. A tangent x' of every layer's inputs is carried along with the inputs x, for each
+    observation coordinate: x' = e_o at first, then (1 - x^2) z' with z' = W^T x'. The derivative of da/ds_o with
+    respect to a layer is the sum of two outer products: of x' with the slopes of the action, and of x with the slopes
+    of da/ds_o with respect to the layer's outputs z before the tanh.
+    """
+
+    def __init__(self, theta: np.ndarray, observations: np.ndarray, sizes: tuple[int, ...], dtype=np.float64):
+        n, L, O = observations.shape
+        repeated = np.repeat(observations, O, axis=1)  # [n, L O, O]: a row for each coordinate
+        super().__init__(theta, repeated, sizes, dtype)
+        *hidden, output = self._matrices(theta)
+        tangents = np.broadcast_to(np.tile(np.eye(O, dtype=dtype), L), (n, O, L * O))
+        inputs = [append_row(tangents, 0)]  # x' of every layer; the biases' input is constant
+        changes = []  # z' of every hidden layer
+        outputs = [terms[0][0][:, :-1] for terms in self._hidden[1:]] + [self._output[:, :-1]]  # tanh of z
+        for matrix, x in zip(hidden, outputs):
+            changes.append(matrix.T @ inputs[-1])
+            inputs.append(append_row((1 - x**2) * changes[-1], 0))
+        second = np.zeros((1, sizes[-1], sizes[-1], 1), dtype)  # slopes of da/ds_o with respect to z of the layer above
+        first = np.eye(sizes[-1], dtype=dtype)[:, :, None]  # slopes of the action there
+        above = [*hidden[1:], output]
+        for k in reversed(range(len(hidden))):
+            x, change = outputs[k][:, None], changes[k][:, None]
+            second = (1 - x**2) * (above[k][:-1] @ second - 2 * x * change * (above[k][:-1] @ first))
+            ((layer_inputs, first),) = self._hidden[k]
+            self._hidden[k] = [(inputs[k], first), (layer_inputs, second)]
+        self._output = inputs[-1]
+
+
+@cache
+def layer_slices(sizes: tuple[int, ...]) -> list[slice]:
+    """Return where each layer's parameters are in theta."""
+    return [slice(*map(mlp.num_parameters, (sizes[:k], sizes[: k + 1]))) for k in range(1, len(sizes))]
+
+
+def append_row(columns: np.ndarray, value: float) -> np.ndarray:
+    """Append a constant row to [n, width, L]: one for biases, zero for their tangents."""
+    n, width, L = columns.shape
+    rows = np.full((n, width + 1, L), value, columns.dtype)
+    rows[:, :-1] = columns
+    return rows

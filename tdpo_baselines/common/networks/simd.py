@@ -2,9 +2,6 @@
 
 A `Vector` is what processors have registers for, and may be longer: it then takes several. Functions of vectors are
 those of numbers, element by element: IEEE double, fused multiply-add only where it is written, an own tanh.
-
-A tile is a vector of TILE rows of TILE elements, a piece of a matrix. Matrices are parts of flat arrays, given by where
-they begin and by how far apart their rows are.
 """
 
 import operator
@@ -15,8 +12,6 @@ from numba import njit, types
 from numba.core.cgutils import get_or_insert_function
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, lower_cast, models, register_model
-
-TILE = 8  # rows and columns of a matrix that are worked on together; with AVX-512 their sums take 8 of 32 registers
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
@@ -200,17 +195,6 @@ def store(typing_context, array, first, step, num, vector):
     return types.none(array, types.intp, types.intp, num, vector), generate
 
 
-@intrinsic
-def transposed(typing_context, tile):
-    """A square matrix, given as a vector row by row, with rows and columns exchanged."""
-    width = round(tile.width**0.5)
-
-    def emit(builder, tile):
-        return _picked(builder, tile, tile, [row * width + column for column in range(width) for row in range(width)])
-
-    return _elementwise(emit, tile)
-
-
 # tanh to about one unit in the last place. With y = -2|x| = k ln 2 + r:
 # expm1(y) = 2^k expm1(r) + (2^k - 1), tanh|x| = -expm1(y) / (2 + expm1(y)).
 
@@ -250,34 +234,11 @@ def tanh_of(x):
     return quotient(expm1_of(rounded, r), x)
 
 
-@njit(error_model="numpy")
-def product_tile(a, a_at, a_width, b, b_at, b_width, num):
-    """TILE x TILE elements of A^T B, for A and B of `num` rows."""
-    total = load_repeated(a, a_at, 1, TILE, TILE) * load(b, b_at, 0, TILE, TILE)
-    for _ in range(1, num):
-        a_at += a_width
-        b_at += b_width
-        total = fma(load_repeated(a, a_at, 1, TILE, TILE), load(b, b_at, 0, TILE, TILE), total)
-    return total
-
-
-@njit(error_model="numpy")
-def store_tile(array, at, width, num_rows, num_columns, tile):
-    """All of it, or the so many rows and columns that there are."""
-    if num_rows >= TILE and num_columns >= TILE:
-        store(array, at, width, TILE, tile)
-        return
-    elements = np.empty(TILE * TILE)
-    store(elements, 0, TILE, TILE, tile)
-    for i in range(min(num_rows, TILE)):
-        for j in range(min(num_columns, TILE)):
-            array[at + i * width + j] = elements[i * TILE + j]
-
-
-@njit(error_model="numpy")
-def transpose(matrix, at, width, num_rows, num_columns, result):
-    """Fill `result` [columns, rows] from a matrix [rows, columns] whose rows begin `width` apart."""
-    for i in range(0, num_rows, TILE):
-        for j in range(0, num_columns, TILE):
-            tile = transposed(load(matrix, at + i * width + j, width, TILE, TILE))
-            store_tile(result, j * num_rows + i, num_rows, num_columns - j, num_rows - i, tile)
+@njit(cache=True, error_model="numpy")
+def tanh(x):
+    """Return the tanh of a contiguous array, ten times as fast as NumPy does without AVX-512."""
+    result = np.empty_like(x)
+    source, target = x.reshape(-1), result.reshape(-1)
+    for i in range(source.size):
+        target[i] = tanh_of(source[i])
+    return result

@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba 2015), with its state in the open for checkpoints."""
+"""Adam (Kingma and Ba 2015, arXiv 1412.6980), with its state in the open for checkpoints."""
 
 from typing import Any, NamedTuple
 
@@ -8,28 +8,28 @@ BETA1, BETA2 = 0.9, 0.999
 
 
 class Adam(NamedTuple):
-    """Moments of the gradient, and how many they were taken of: arrays, or tensors inside a graph."""
+    """Moments of the gradient: arrays, or tensors inside a graph."""
 
     mean: Any  # [P]
     square: Any  # [P]
-    count: Any = 0.0
+    count: Any = 0.0  # gradients so far
 
     @classmethod
     def of_size(cls, size: int) -> "Adam":
+        """Return the moments before the first gradient."""
         return cls(np.zeros(size), np.zeros(size))
 
     def step(self, gradient, *, learning_rate, epsilon: float = 1e-8) -> tuple["Adam", Any]:
-        """The moments after a gradient, and the change of the parameters that goes up it."""
+        """Return the moments after a gradient, and the change of the parameters in its direction."""
         count = self.count + 1
         mean = BETA1 * self.mean + (1 - BETA1) * gradient
         square = BETA2 * self.square + (1 - BETA2) * gradient**2
         change = learning_rate * mean / (1 - BETA1**count) / ((square / (1 - BETA2**count)) ** 0.5 + epsilon)
         return Adam(mean, square, count), change
 
-    def state(self, prefix: str = "adam") -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+    def state(self, prefix: str = "adam") -> dict[str, np.ndarray]:  # for now
         return {f"{prefix}_{name}": np.asarray(value) for name, value in self._asdict().items()}
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray], prefix: str = "adam") -> "Adam":
+    def from_state(cls, state: dict[str, np.ndarray], prefix: str = "adam") -> "Adam":  # for now
         return cls(**{name: state[f"{prefix}_{name}"] for name in cls._fields})

@@ -1,8 +1,8 @@
 """All of MPI, behind one small object with a serial twin.
 
-Work is counted in items (trajectories, blocks); a rank takes a contiguous share of them. Results are
-gathered in item order and summed in that order, because a floating-point allreduce would give sums that
-depend on the number of ranks.
+Work is counted in items (trajectories, groups of rows, streams); a rank takes a contiguous share of them. Results are
+gathered in item order and summed in that order, because a floating-point allreduce would give sums that depend on
+the number of ranks.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ import numpy as np
 from . import launcher
 from .checks import NotFinite
 
-SECONDS_TO_AGREE = 20.0  # all ranks are at the same point of the same work
+SECONDS_TO_AGREE = 20.0  # for all ranks to reach the same point of the same work
 
 
 class Refused(Exception):
-    """Something for the user to mend that every rank knows of: it is said once, and all leave together."""
+    """A user error raised on all ranks and printed once."""
 
 
 class Comm:
@@ -33,41 +33,41 @@ class Comm:
     rank = 0
     size = 1
     num_hosts = 1
-    crowd: tuple[int, int] | None = None  # ranks and cores of the host with too few cores, if there is one
+    crowd: tuple[int, int] | None = None  # ranks and cores of a host with fewer cores than ranks
 
     def share(self, num_items: int) -> slice:
-        """The contiguous items of this rank."""
+        """Return the contiguous items of this rank."""
         return slice(num_items * self.rank // self.size, num_items * (self.rank + 1) // self.size)
 
     def gather(self, mine: np.ndarray, num_items: int) -> np.ndarray:
-        """All items [num_items, ...] on every rank, from each rank's share."""
+        """Return all items [num_items, ...] on every rank, from each rank's share."""
         return mine
 
     def gather_on_root(self, mine: np.ndarray, num_items: int) -> np.ndarray | None:
-        """All items [num_items, ...] on rank 0, None elsewhere."""
+        """Return all items [num_items, ...] on rank 0, None elsewhere."""
         return mine
 
     def sum(self, mine: np.ndarray, num_items: int) -> np.ndarray:
-        """Sum over all items, in item order: the same to the bit on any number of ranks."""
+        """Return the sum over all items in item order: the same to the bit on any number of ranks."""
         return sum_in_order(mine)
 
     def broadcast(self, value):
-        """Rank 0's value on every rank."""
+        """Return rank 0's value on every rank."""
         return value
 
-    def first_on_each_host(self, function, *, is_needed: bool = True):
-        """function() on the ranks that need it, on one of each host before the host's others; elsewhere None.
+    def barrier(self) -> None:
+        """Wait for all ranks, asleep: for long waits, in which a rank must leave its core to others."""
 
-        What that one compiles or reads from a file server, the others find in the host's caches. All ranks call
-        this together; `function` must not communicate.
+    def warm_up(self, function, *, is_needed: bool = True):
+        """Call a function that compiles or reads files on the ranks that need it; return its result there, else None.
+
+        One rank of each host goes first, so that the others find the host's caches filled. All ranks call this
+        together; `function` must not communicate.
         """
         return function() if is_needed else None
 
-    def wait_for_all(self) -> None:
-        """Sleep until every rank is here: for long waits, in which a rank must leave its core to others."""
-
     def on_root(self, function, expected: tuple[type[Exception], ...] = (ValueError, OSError, NotFinite)):
-        """function() by rank 0 alone: its result, or what is `expected` to be found wrong, on every rank."""
+        """Call a function on rank 0 alone; return its result, or raise an `expected` error, on every rank."""
         answer = None
         if self.rank == 0:
             try:
@@ -79,39 +79,37 @@ class Comm:
             raise answer
         return answer
 
-    @property
-    def is_computing_alike(self) -> bool:
-        """Whether `alike` lets every rank compute: where each has a core of one host, so that none waits for another.
-        Elsewhere they would be in each other's way, or might round differently."""
-        return self.num_hosts == 1 and not self.crowd
+    def replicated(self, function):
+        """Return on every rank the result of a function of replicated arguments; raise NotFinite on all ranks.
 
-    def alike(self, function):
-        """The result of a function that has the same result on all ranks of a host: by every rank itself, or by rank 0
-        alone. NotFinite is raised on all ranks."""
-        if not self.is_computing_alike:
+        Every rank computes it itself where each has a core of one host, so that none waits for another. Elsewhere
+        the ranks would compete for cores or might round differently: rank 0 computes and broadcasts.
+        """
+        if self.num_hosts > 1 or self.crowd:
             return self.on_root(function, expected=(NotFinite,))
         try:
             return function()
         except NotFinite as error:
-            self._require_company(error)
+            self._require_agreement(error)
             raise
 
-    def _require_company(self, error: NotFinite) -> None:
-        """RuntimeError if other ranks did not find what this one did."""
+    def _require_agreement(self, error: NotFinite) -> None:
+        """Raise RuntimeError if the other ranks did not find the same error."""
 
     def abort(self) -> None:
+        """End the process, and with it the whole job."""
         sys.exit(1)
 
     def check_equal(self, arrays: dict[str, np.ndarray]) -> None:
-        """Raise, on every rank, naming the first rank that has an array other than rank 0's."""
+        """Raise RuntimeError on every rank, naming the first rank whose array differs from rank 0's."""
         mine = b"".join(hashlib.sha256(np.asarray(array).tobytes()).digest() for array in arrays.values())
         digests = self.gather(np.frombuffer(mine, dtype=np.uint8).reshape(1, len(arrays), -1), self.size)
         different = np.argwhere((digests != digests[0]).any(axis=2))  # [each, (rank, array)]
         if len(different):
             rank, number = different[0]
             raise RuntimeError(
-                f"{list(arrays)[number]} of rank {rank} differs from rank 0's; "
-                "its memory or its software differs: resume from the last checkpoint with --resume"
+                f"{list(arrays)[number]} of rank {rank} differs from rank 0's: its memory or its software differs; "
+                "continue from the last checkpoint with --resume"
             )
 
 
@@ -131,14 +129,14 @@ class MPIComm(Comm):
         self.crowd = next(((size, num_cores) for _, size, num_cores in hosts if size > num_cores), None)
 
     def _call(self, name: str, *buffers) -> None:
-        """A collective of MPI by its name."""
+        """Call a collective of MPI by its name."""
         if self.crowd:
             wait_asleep(getattr(self._world, f"I{name}")(*buffers))
         else:
             getattr(self._world, name.capitalize())(*buffers)
 
     def _buffer(self, mine: np.ndarray, num_items: int) -> tuple[np.ndarray, list]:
-        """An array for all items, and how MPI is told of each rank's part of it."""
+        """Return an array for all items, and its description for MPI."""
         everyone = np.empty((num_items, *mine.shape[1:]), dtype=mine.dtype)
         return everyone, [everyone, counts_and_begins(num_items, math.prod(mine.shape[1:]), self.size)]
 
@@ -155,7 +153,7 @@ class MPIComm(Comm):
         return everyone
 
     def sum(self, mine, num_items):
-        """Rank 0 adds and tells the others: to send all items to all ranks would take longer."""
+        """Add on rank 0 and broadcast: sending all items to all ranks would take longer."""
         everyone = self.gather_on_root(mine, num_items)
         total = np.empty(mine.shape[1:], dtype=mine.dtype)
         if everyone is not None:
@@ -173,23 +171,23 @@ class MPIComm(Comm):
         self._call("bcast", pickled)
         return value if self.rank == 0 else pickle.loads(pickled.tobytes())
 
-    def first_on_each_host(self, function, *, is_needed=True):
+    def barrier(self):
+        wait_asleep(self._world.Ibarrier())
+
+    def warm_up(self, function, *, is_needed=True):
         needs = self._host.allgather(is_needed)
         is_first = is_needed and not any(needs[: self._host.rank])
         result = function() if is_first else None
         wait_asleep(self._host.Ibarrier())
         return function() if is_needed and not is_first else result
 
-    def wait_for_all(self):
-        wait_asleep(self._world.Ibarrier())
-
-    def _require_company(self, error):
+    def _require_agreement(self, error):
         request, began = self._host.Ibarrier(), time.monotonic()
         while not request.Test():
             if time.monotonic() - began > SECONDS_TO_AGREE:
                 raise RuntimeError(
-                    f"rank {self.rank} alone found: {error}; its memory or its software differs: resume from the last "
-                    "checkpoint with --resume"
+                    f"rank {self.rank} alone found: {error}; its memory or its software differs: continue from the "
+                    "last checkpoint with --resume"
                 )
             time.sleep(0.01)
 
@@ -201,12 +199,13 @@ class MPIComm(Comm):
 
 @cache
 def counts_and_begins(num_items: int, item_size: int, num_ranks: int) -> tuple[list[int], list[int]]:
-    """How many elements each rank's share has, and where it begins."""
+    """Return how many elements each rank's share has, and where it begins."""
     bounds = [num_items * rank // num_ranks * item_size for rank in range(num_ranks + 1)]
     return [end - begin for begin, end in pairwise(bounds)], bounds[:-1]
 
 
 def sum_in_order(items: np.ndarray) -> np.ndarray:
+    """Return the sum over the first axis, one item after the other."""
     total = items[0].copy()
     for item in items[1:]:
         total += item
@@ -214,21 +213,20 @@ def sum_in_order(items: np.ndarray) -> np.ndarray:
 
 
 def wait_asleep(request) -> None:
-    """Until it is complete, an eighth too long at most. MPI itself waits busily, which where ranks share cores takes
-    them from those at work."""
+    """Wait for a request, sleeping with back-off so that ranks that share cores do not spin."""
     began = time.monotonic()
     while not request.Test():
         time.sleep(min(max((time.monotonic() - began) / 8, 5e-5), 0.01))
 
 
 def connect() -> Comm:
-    """The MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
+    """Return the MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
     rank, num_expected = launcher.rank(), launcher.num_expected()
     if rank is None:
         if num_expected is not None and num_expected > 1:
             raise ValueError(
-                f"started as one of {num_expected} tasks that know nothing of each other; "
-                "use mpirun, or srun with an --mpi that fits this MPI (pmix for Open MPI)"
+                f"started as one of {num_expected} tasks without a common MPI; "
+                "use mpirun, or srun with the --mpi of this MPI (pmix for Open MPI)"
             )
         return Comm()
     os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
@@ -241,12 +239,15 @@ def connect() -> Comm:
         ) from error
     if (num_expected is not None and comm.size != num_expected) or (comm.size == 1 and rank > 0):
         raise ValueError(
-            f"the launcher started {num_expected or 'several'} ranks but MPI sees {comm.size}: they do not fit; "
-            "use the mpirun of mpi4py's MPI, or srun with an --mpi that fits it (pmix for Open MPI)"
+            f"the launcher started {num_expected or 'several'} ranks but MPI sees {comm.size}; "
+            "use the mpirun of mpi4py's MPI, or srun with its --mpi (pmix for Open MPI)"
         )
     return comm
 
 
 def rank_traceback(comm: Comm) -> str:
-    """The current exception's traceback with the rank before every line."""
+    """Return the current exception's traceback with the rank before every line."""
     return "".join(f"[rank {comm.rank}] {line}\n" for line in traceback.format_exc().splitlines())
+
+
+Comm.first_on_each_host, MPIComm.first_on_each_host = Comm.warm_up, MPIComm.warm_up  # type: ignore  # for now

@@ -1,4 +1,4 @@
-"""TensorFlow as every rank wants it: one thread, no GPU, silent. Called by programs, never on import."""
+"""TensorFlow with one thread, without GPU, silent. Programs call these functions; importing does nothing."""
 
 import os
 from functools import cache
@@ -10,7 +10,7 @@ QUIET_CPU = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENAB
 
 
 def prepare_environment() -> None:
-    """Before NumPy or TensorFlow is imported: a threaded dot product depends on the number of threads."""
+    """Set environment variables before NumPy or TensorFlow is imported: a threaded sum depends on the threads."""
     os.environ.update(ONE_THREAD)
     for name, value in QUIET_CPU.items():
         os.environ.setdefault(name, value)
@@ -18,7 +18,7 @@ def prepare_environment() -> None:
 
 @cache
 def load_tensorflow():
-    """Import TensorFlow without its start-up chatter, which ignores the log level, and limit its threads; once."""
+    """Import TensorFlow once, without its start-up output, which ignores the log level, and limit its threads."""
     standard_error = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -33,14 +33,7 @@ def load_tensorflow():
     return tensorflow
 
 
-def load_tensorflow_in_turn(comm, *, is_needed: bool = True) -> None:
-    """TensorFlow on the ranks that need it; all ranks call this together.
+def load_tensorflow_in_turn(comm, *, is_needed: bool = True) -> None:  # for now
+    from .execution import load_tensorflow_where_needed
 
-    A host reads it once from its disk or file server, however many of its ranks load it at the same time. With
-    several hosts one rank of each goes first, so that no more ask the file server at once than there are hosts.
-    """
-    if comm.num_hosts > 1:
-        comm.first_on_each_host(load_tensorflow, is_needed=is_needed)
-    elif is_needed:
-        load_tensorflow()
-    comm.wait_for_all()
+    load_tensorflow_where_needed(comm, is_needed=is_needed)
