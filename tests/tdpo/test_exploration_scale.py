@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 
 from tdpo_baselines.tdpo.exploration_scale import RANGE, ExplorationScale
@@ -12,6 +10,5 @@ def test_exploration_scale_follows_where_larger_perturbations_gain():
         z = rng.standard_normal((50, 4, 2))
         directions = np.exp(scale.log_std) * z
         gains = z[..., 0] ** 2 - z[..., 1] ** 2  # the first coordinate should explore more, the second less
-        vines = SimpleNamespace(weights=np.ones((50, 4)), even_advantages=gains)
-        scale = scale.adapted(directions, vines, initial_std=0.5, learning_rate=0.05)
+        scale = scale.adapt(directions, np.ones((50, 4)), gains, initial_std=0.5, learning_rate=0.05)
     np.testing.assert_allclose(np.exp(scale.log_std), 0.5 * np.array(RANGE)[::-1])

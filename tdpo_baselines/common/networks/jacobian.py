@@ -53,7 +53,8 @@ class Jacobian:
             outer = [inputs @ np.einsum("naml,nal->nml", slopes, c).swapaxes(1, 2) for inputs, slopes in terms]
             parts.append(outer[0] if len(outer) == 1 else outer[0] + outer[1])
         parts.append(self._output @ c.swapaxes(1, 2))
-        return np.concatenate([part.reshape(len(c), -1) for part in parts], axis=1, dtype=np.float64)
+        flat = [part.reshape(len(c), part.shape[1] * part.shape[2]) for part in parts]  # no group leaves -1 undefined
+        return np.concatenate(flat, axis=1, dtype=np.float64)
 
     def gram(self) -> np.ndarray:
         """Return J J^T, [R, R], of a single group; a row is an observation's action coordinate."""

@@ -30,15 +30,15 @@ def test_sum_runs_in_item_order():
 
 def test_root_errors_reach_every_rank():
     def fail():
-        raise ValueError("mend this")
+        raise ValueError("change this")
 
-    with pytest.raises(Refused, match="mend this"):
+    with pytest.raises(Refused, match="change this"):
         Comm().on_root(fail)
 
 
 PROBE = """
 import numpy as np
-from tdpo_baselines.common.comm import connect
+from tdpo_baselines.common.parallel.comm import connect
 comm = connect()
 share = comm.share(7)
 mine = np.arange(7.0)[share, None] * [1.0, 10.0]
@@ -46,7 +46,7 @@ everyone = comm.gather(mine, 7)
 assert np.array_equal(everyone, np.arange(7.0)[:, None] * [1.0, 10.0]), everyone
 assert np.array_equal(comm.sum(mine, 7), [21.0, 210.0])
 assert comm.broadcast(comm.rank) == 0
-assert comm.first_on_each_host(lambda: comm.rank) == comm.rank
+assert comm.warm_up(lambda: comm.rank) == comm.rank
 one = np.ones((1, 2))[comm.share(1)]
 assert np.array_equal(comm.gather(one, 1), [[1.0, 1.0]])
 theta = np.zeros(5)
@@ -75,24 +75,24 @@ def test_collectives_on_three_real_ranks_and_the_odd_one_is_named(mpirun):
 ONE_FIRST = """
 import sys
 from pathlib import Path
-from tdpo_baselines.common.comm import connect
+from tdpo_baselines.common.parallel.comm import connect
 comm, folder = connect(), Path(sys.argv[1])
 def see_and_leave():
     seen = sorted(path.name for path in folder.iterdir())
     (folder / str(comm.rank)).touch()
     return seen
-print(comm.rank, comm.first_on_each_host(see_and_leave, is_needed=comm.rank > 0), flush=True)
+print(comm.rank, comm.warm_up(see_and_leave, is_needed=comm.rank > 0), flush=True)
 """
 
 
-def test_the_first_rank_of_a_host_that_needs_it_has_done_it_before_the_others_begin(mpirun, tmp_path):
+def test_one_rank_of_a_host_warms_up_before_the_others(mpirun, tmp_path):
     process = three_ranks(mpirun, ONE_FIRST, str(tmp_path))
     assert sorted(process.stdout.splitlines()) == ["0 None", "1 []", "2 ['1']"], process.stderr
 
 
-ALIKE = """
-from tdpo_baselines.common import comm as communication
-from tdpo_baselines.common.checks import NotFinite
+REPLICATED = """
+from tdpo_baselines.common.parallel import comm as communication
+from tdpo_baselines.common.parallel.checks import NotFinite
 communication.SECONDS_TO_AGREE = 1.0
 comm = communication.connect()
 def fail(rank):
@@ -100,15 +100,15 @@ def fail(rank):
         raise NotFinite("payoff is nan")
 for crowd in (None, (3, 2)):
     comm.crowd, calls = crowd, []
-    assert comm.alike(lambda: calls.append(0) or 7) == 7
+    assert comm.replicated(lambda: calls.append(0) or 7) == 7
     assert len(calls) == (comm.rank == 0 or crowd is None)
     try:
-        comm.alike(lambda: fail(None))
+        comm.replicated(lambda: fail(None))
     except NotFinite as error:
         print(error, flush=True)
 comm.crowd = None
 try:
-    comm.alike(lambda: fail(1))
+    comm.replicated(lambda: fail(1))
 except RuntimeError as error:
     print(error, flush=True)
     comm.abort()
@@ -116,8 +116,8 @@ comm.gather(comm.rank * communication.np.ones(1), 3)  # never complete: one rank
 """
 
 
-def test_what_all_ranks_find_is_raised_on_all_and_what_one_finds_alone_ends_the_job(mpirun):
-    process = three_ranks(mpirun, ALIKE)
+def test_error_of_all_ranks_is_raised_on_all_and_error_of_one_rank_ends_the_job(mpirun):
+    process = three_ranks(mpirun, REPLICATED)
     assert process.returncode != 0
     assert process.stdout.count("payoff is nan") == 2 * 3 + 1, process.stderr
     assert "rank 1 alone found: payoff is nan" in process.stdout
@@ -125,9 +125,9 @@ def test_what_all_ranks_find_is_raised_on_all_and_what_one_finds_alone_ends_the_
 
 def test_a_failure_while_the_other_ranks_wait_ends_the_job(mpirun):
     code = (
-        "import sys; from tdpo_baselines.common.comm import connect, rank_traceback\n"
+        "import sys; from tdpo_baselines.common.parallel.comm import connect, rank_traceback\n"
         "comm = connect()\n"
-        "try:\n    comm.first_on_each_host(lambda: 1 / 0)\n"
+        "try:\n    comm.warm_up(lambda: 1 / 0)\n"
         "except ZeroDivisionError:\n    sys.stderr.write(rank_traceback(comm)); comm.abort()\n"
     )
     process = three_ranks(mpirun, code)
@@ -143,7 +143,9 @@ def test_serial_twin_needs_no_mpi_library():
 
 
 def test_missing_mpi4py_under_mpirun_says_what_to_install():
-    code = "import sys; sys.modules['mpi4py'] = None; from tdpo_baselines.common.comm import connect; connect()"
+    code = (
+        "import sys; sys.modules['mpi4py'] = None; from tdpo_baselines.common.parallel.comm import connect; connect()"
+    )
     environment = {**os.environ, "OMPI_COMM_WORLD_RANK": "0"}
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert "pip install" in process.stderr and "started as rank 0 of several" in process.stderr

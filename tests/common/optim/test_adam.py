@@ -1,0 +1,23 @@
+import numpy as np
+
+from tdpo_baselines.common.optim.adam import Adam
+
+
+def test_steps_are_those_of_tensorflow(tensorflow):
+    rng = np.random.default_rng(0)
+    theta = tensorflow.Variable(rng.standard_normal(5))
+    optimiser = tensorflow.keras.optimizers.Adam(0.01, epsilon=1e-8)
+    optimiser.build([theta])
+    ours, adam = theta.numpy(), Adam.of_size(5)
+    for _ in range(20):
+        gradient = rng.standard_normal(5)
+        optimiser.apply_gradients([(tensorflow.constant(gradient), theta)])
+        adam, change = adam.step(gradient, learning_rate=0.01)
+        ours = ours - change
+    np.testing.assert_allclose(ours, theta.numpy(), rtol=1e-6)
+    assert adam.count == 20
+
+
+def test_first_step_has_the_size_of_the_learning_rate():
+    _, change = Adam.of_size(2).step(np.array([1e-3, -1e3]), learning_rate=0.1)
+    np.testing.assert_allclose(change, [0.1, -0.1], rtol=1e-4)
