@@ -10,6 +10,8 @@ MPI_EXTRA := $(if $(SITE_MPIRUN),site-mpi,mpi)
 MPIRUN := $(or $(SITE_MPIRUN),$(BIN)/mpirun)
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+# More ranks than cores: the first is for Open MPI 4, the second for Open MPI 5.
+export OMPI_MCA_rmaps_base_oversubscribe := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
 .PHONY: venv demo test check bench faults system-deps clean
@@ -33,7 +35,7 @@ check: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not slow"
+	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 bench: venv
 	$(BIN)/python benchmarks/rollout_speed.py
@@ -46,7 +48,7 @@ bench: venv
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
 
-# Optional: what some tests need and skip without (a private Slurm, hosts with sshd, shellcheck). Debian, as root.
+# Optional, on Debian as root: packages without which some tests are skipped (a private Slurm, hosts with sshd, shellcheck).
 # Slurm's qsub is unpacked, not installed: its package would replace mpirun.
 system-deps:
 	apt-get update -qq

@@ -1,4 +1,4 @@
-"""Fixtures: quiet single-threaded TensorFlow, and programs run as a user runs them."""
+"""Fixtures that run the programs as a user does."""
 
 import os
 import shutil
@@ -9,19 +9,14 @@ from pathlib import Path
 import pytest
 from programs import ROOT, command, mpi_environment
 
-from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
+from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
 
 prepare_environment()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def tensorflow():
-    return load_tensorflow()
-
-
 @pytest.fixture(scope="session")
 def mpirun():
-    """Path of mpirun: the MPIRUN variable, the virtual environment's, or the site's."""
+    """Return the path of mpirun: the MPIRUN variable, the virtual environment's, or the site's."""
     beside_python = Path(sys.executable).parent / "mpirun"
     found = os.environ.get("MPIRUN") or (str(beside_python) if beside_python.exists() else shutil.which("mpirun"))
     if found is None:
@@ -31,7 +26,7 @@ def mpirun():
 
 @pytest.fixture(scope="session")
 def program(mpirun):
-    """program("run", "--env", ..., ranks=2): runs a module of the package, returns the finished process."""
+    """Return program("run", "--env", ..., ranks=2), which runs a module of the package to its end."""
 
     def start(module: str, *arguments: str, ranks: int = 1, **options) -> subprocess.CompletedProcess:
         return subprocess.run(
@@ -44,7 +39,7 @@ def program(mpirun):
 
 @pytest.fixture(scope="session")
 def background_program(mpirun):
-    """The same, started and left running in a process group of its own."""
+    """Return the same for a process that is left running in a process group of its own."""
 
     def start(module: str, *arguments: str, ranks: int = 1) -> subprocess.Popen:
         return subprocess.Popen(

@@ -1,249 +1,94 @@
-"""The program as a user meets it: one run on any number of ranks, killed and resumed."""
+"""The command line, in process: invalid input is refused politely, and help explains itself."""
 
-import importlib.util
-import json
 import os
-import pickle
-import random
-import re
-import shutil
-import signal
-import time
+import subprocess
+import sys
 
 import pytest
-from programs import deterministic_part, kill_after_rows, rank_process
+from programs import ROOT
 from small_run import SMALL
 
 from tdpo_baselines import run
 
-pytestmark = pytest.mark.slow
-
-LENGTH = "120"  # iterations: long enough to be killed on the way
-
-
-@pytest.fixture(scope="module")
-def reference(program, tmp_path_factory):
-    """An undisturbed run on one rank."""
-    folder = tmp_path_factory.mktemp("reference") / "run"
-    process = program("run", *SMALL, "--num_iterations", LENGTH, "--checkpoint_every", "7", "--log_dir", str(folder))
-    assert process.returncode == 0, process.stderr
-    return folder
-
-
-def test_progress_has_the_promised_columns(reference):
-    header = (reference / "progress.csv").read_text().splitlines()[0]
-    assert header.startswith(
-        "iteration,total_timesteps,episodes,return_mean,discounted_return_mean,payoff,wall_time,steps_per_second"
-    )
-    for name in ("gradient_norm", "cg_residual", "step_w", "is_trust_region_bound", "exploration_std"):
-        assert name in header
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 5])
-def test_run_is_the_same_to_the_byte_on_any_number_of_ranks(program, tmp_path, reference, ranks):
-    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(tmp_path), ranks=ranks)
-    assert process.returncode == 0, process.stderr
-    assert deterministic_part(tmp_path) == deterministic_part(reference)
-    assert process.stdout.count(f"finished: {LENGTH} iterations") == 1
-
-
-def test_killed_at_a_random_moment_and_resumed_on_other_ranks_it_is_the_same(
-    background_program, program, tmp_path, reference
-):
-    arguments = (*SMALL, "--num_iterations", LENGTH, "--checkpoint_every", "3", "--log_dir", str(tmp_path / "run"))
-    rng = random.Random()
-    for ranks in (2, 1):
-        while True:
-            process = background_program("run", *arguments, "--resume", ranks=ranks)
-            kill_after_rows(process, tmp_path / "run", rng.randrange(2, 60))
-            if process.returncode != 0:
-                break
-            shutil.rmtree(tmp_path / "run")  # it was faster than the kill: once more
-    with open(tmp_path / "run" / "progress.csv", "a") as file:
-        file.write("119,12")  # a torn line, as a kill inside a write would leave
-    process = program("run", *arguments, "--resume", ranks=3)
-    assert process.returncode == 0, process.stderr
-    assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
-
-
-def test_resume_of_a_finished_run_says_so(program, reference):
-    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(reference), "--resume")
-    assert process.returncode == 0
-    assert "finished already" in process.stdout
-
-
-def test_walltime_stops_with_its_own_code_and_the_run_goes_on_the_same(program, tmp_path, reference):
-    arguments = (*SMALL, "--num_iterations", LENGTH, "--log_dir", str(tmp_path / "run"))
-    process = program("run", *arguments, "--max_walltime", "00:00:00")
-    assert process.returncode == 85 and "continue with --resume" in process.stdout
-    assert program("run", *arguments, "--resume", ranks=2).returncode == 0
-    assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
-
-
-def test_interrupt_checkpoints_and_stops(background_program, tmp_path):
-    process = background_program("run", *SMALL, "--log_dir", str(tmp_path / "run"))
-    while not (tmp_path / "run" / "progress.csv").exists() and process.poll() is None:
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 85, output
-    assert "stopped at iteration" in output
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
-
-
-def test_signal_to_any_rank_stops_them_all(background_program, tmp_path):
-    process = background_program("run", *SMALL, "--log_dir", str(tmp_path / "run"), ranks=2)
-    while not (tmp_path / "run" / "progress.csv").exists() and process.poll() is None:
-        time.sleep(0.01)
-    os.kill(rank_process(str(tmp_path), 1), signal.SIGUSR1)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 85 and "(SIGUSR1)" in output, output
-
-
-def test_closed_output_does_not_end_the_run(background_program, tmp_path):
-    process = background_program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(tmp_path / "run"))
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.wait(60) == 0
-    assert deterministic_part(tmp_path / "run").count("\n") == int(LENGTH)
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
-
-
-def test_torn_newest_checkpoint_is_skipped_and_the_run_is_the_same(program, tmp_path, reference):
-    folder = tmp_path / "run"
-    shutil.copytree(reference, folder)
-    newest = max((folder / "checkpoints").iterdir()) / "state.data-00000-of-00001"
-    newest.write_bytes(newest.read_bytes()[:100])
-    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
-    assert process.returncode == 0 and "torn or corrupt" in process.stderr
-    assert deterministic_part(folder) == deterministic_part(reference)
-
-
-def test_resume_without_a_readable_checkpoint_touches_nothing(program, tmp_path, reference):
-    folder = tmp_path / "run"
-    shutil.copytree(reference, folder)
-    for data in folder.glob("checkpoints/*/state.data*"):
-        data.write_bytes(b"")
-    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
-    assert process.returncode == 2 and "none of the checkpoints" in process.stderr
-    assert (folder / "progress.csv").read_bytes() == (reference / "progress.csv").read_bytes()
-
-
-@pytest.mark.parametrize("damage", ["rows missing", "not a table", "garbage row", "torn row", "nothing"])
-def test_damaged_progress_is_named_and_left_alone(program, tmp_path, reference, damage):
-    folder = tmp_path / "run"
-    shutil.copytree(reference, folder)
-    lines = (folder / "progress.csv").read_text().splitlines(keepends=True)
-    damaged = {"rows missing": lines[:20], "not a table": ["hello\n"], "garbage row": [*lines[:5], "xx\n", *lines[6:]]}
-    damaged |= {"torn row": [*lines[:-1], lines[-1][:-30]], "nothing": []}
-    (folder / "progress.csv").write_text("".join(damaged[damage]))
-    process = program("run", *SMALL, "--num_iterations", "999", "--log_dir", str(folder), "--resume")
-    assert process.returncode == 2 and f"does not hold the {LENGTH} rows before the checkpoint" in process.stderr
-    assert (folder / "progress.csv").read_text() == "".join(damaged[damage])
-
-
-def test_tensorboard_events_are_written_or_the_remedy_is_named(program, tmp_path):
-    process = program("run", *SMALL, "--num_iterations", "2", "--log_dir", str(tmp_path / "run"), "--tensorboard")
-    if importlib.util.find_spec("tensorboard") is None:
-        assert process.returncode == 2 and "tdpo_baselines[tensorboard]" in process.stderr
-    else:
-        assert process.returncode == 0 and list((tmp_path / "run" / "tensorboard").glob("events*"))
-
-
-def test_folder_of_another_run_is_refused_and_left_alone(reference, capsys):
-    before = (reference / "progress.csv").read_bytes()
-    iterations = ("--num_iterations", LENGTH, "--log_dir", str(reference))
-    assert run.main([*SMALL, *iterations]) == 2
-    assert "continue it with --resume" in capsys.readouterr().err
-    assert run.main([*SMALL, "--seed", "5", *iterations, "--resume"]) == 2
-    assert "holds another run (seed: 0 here, 5 asked for)" in capsys.readouterr().err
-    other = [word.replace("pendulum-nlr", "pendulum-20hz") for word in SMALL]
-    assert run.main([*other, *iterations, "--resume"]) == 2
-    assert "environment: pendulum-nlr here, pendulum-20hz asked for" in capsys.readouterr().err
-    assert (reference / "progress.csv").read_bytes() == before
-
-
-OTHERS = {
-    "environment: pendulum-nlr here, pendulum-nlr-3 asked for": [word.replace("nlr", "nlr-3") for word in SMALL],
-    "algorithm: tdpo here, ppo1 asked for": ["--alg", "ppo1", "--env", "pendulum-nlr"],
+PENDULUM, LEG = "--env pendulum-nlr", "--env leg"
+INVALID = {
+    "--env pendulum-nrl": "unknown environment 'pendulum-nrl', did you mean 'pendulum-nlr'",
+    f"{PENDULUM} --alg tdop": "unknown algorithm 'tdop', did you mean 'tdpo'",
+    f"{PENDULUM} --sed 1": "unknown argument '--sed', did you mean '--seed'",
+    f"{PENDULUM} --seed=-1": "seed must be at least 0",
+    f"{PENDULUM} --seed": "expected one argument",
+    f"{PENDULUM} --set gama=1": "unknown option 'gama', did you mean 'gamma'",
+    f"{PENDULUM} --set gamma": "--set takes KEY=VALUE",
+    f"{PENDULUM} --set gamma=-1": "gamma must be more than 0",
+    f"{PENDULUM} --set gamma=nan": "gamma must be a finite number",
+    f"{PENDULUM} --set action_scale=1e-200": "action_scale must be at least",
+    f"{PENDULUM} --set env.start_scal=1": "did you mean 'start_scale'",
+    f"{PENDULUM} --set env.start_scale=7": "start_scale must be between 0 and 1",
+    f"{PENDULUM} --set env.variant=1.5": "env.variant must be a whole number",
+    f"{PENDULUM} --set num_branches=1000000 num_trajectories=1000000": "GB per rank",
+    f"{PENDULUM} --num_trajectories 0": "num_trajectories must be at least 1",
+    f"{PENDULUM} --num_timesteps 1e400": "num_timesteps must be a whole number",
+    f"{PENDULUM} --checkpoint_minutes 0": "checkpoint_minutes must be more than 0",
+    f"{PENDULUM} --max_walltime 1h": "max_walltime must be HH:MM:SS",
+    f"{PENDULUM} --config no/such.json": "cannot read no/such.json",
+    f"{PENDULUM} --preset papper": "did you mean 'paper'",
+    f"{PENDULUM} --log_dir /proc/nowhere": "cannot write to log_dir",
+    f"{PENDULUM} --set stage1.timestep=9": "did you mean 'stage1.timesteps'",
+    f"{PENDULUM} --set stage1.timesteps=9 stage1.gama=1": "stage1: unknown option",
+    f"{PENDULUM} --set stage1.timesteps=9 stage1.hidden_sizes=8": "stage1: observations, actions,",
+    f"{PENDULUM} --set stage1.timesteps=0 stage2.timesteps=9 stage2.held_steps=999": "stage2: held_steps must be",
+    f"{PENDULUM} --alg td3 --set buffer_size=9": "buffer_size must be at least batch_size",
+    f"{PENDULUM} --alg ppo1 --set minibatch_size=9999": "minibatch_size must be at most",
+    f"{PENDULUM} --alg ddpg --set buffer_size=1e11": "transitions of buffer_size need about",
+    f"{LEG} --set env.sensor_noise=maybe": "env.sensor_noise must be true or false",
+    f"{LEG} --set env.contact=ice": "contact must be one of compliant",
+    f"{LEG} --set env.control_rate_hz=300": "control_rate_hz must divide 4000",
+    f"{LEG} --set max_branch_steps=5 held_steps=6": "max_branch_steps must be at least held_steps",
+    "--env Pendulum-v1 --alg td3 --num_trajectories 3": "pass --set batch_size=129 buffer_size=200001",
+    "--env Pendulum-v1 --set env.g=nan": "env.g must be a finite number",
+    "--env Pendulum-v1 --set env.max_episode_steps=10000000000000": "actions of env.max_episode_steps need",
+    "": "--env is missing",
 }
 
 
-@pytest.mark.parametrize("difference", OTHERS)
-def test_checkpoint_of_another_environment_or_algorithm_is_refused(program, tmp_path, reference, difference):
-    folder = tmp_path / "run"
-    arguments = [*OTHERS[difference], "--num_iterations", "1", "--log_dir", str(folder)]
-    assert program("run", *arguments).returncode == 0
-    shutil.rmtree(folder / "checkpoints")
-    shutil.copytree(reference / "checkpoints", folder / "checkpoints")
-    process = program("run", *arguments, "--resume")
+@pytest.mark.parametrize("arguments", INVALID)
+def test_invalid_input_is_one_line_with_exit_code_2_and_touches_nothing(arguments, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run.main(arguments.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1 and INVALID[arguments] in printed.err, printed.err
+    assert printed.err.startswith("error: ") and not os.listdir(tmp_path)
+
+
+def test_list_shows_the_algorithms_and_environments(capsys):
+    assert run.main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert "pendulum-nlr-9" in listed and "pendulum-500hz" in listed and "tdpo" in listed
+
+
+def test_help_explains_arguments_options_and_exit_codes(capsys):
+    assert run.main(["--help", "--env", "pendulum-nlr"]) == 0
+    text = capsys.readouterr().out
+    for word in ("--num_timesteps", "branch_times=", "env.start_scale=", "85 stopped early", "preset tuned"):
+        assert word in text
+
+
+def test_help_for_an_unknown_name_is_an_error(capsys):
+    assert run.main(["--help", "--alg", "tdop"]) == 2
+    assert "did you mean 'tdpo'" in capsys.readouterr().err
+
+
+def test_importing_the_program_does_not_load_numpy():
+    """Its threads are limited by environment variables that it reads when it is loaded."""
+    code = "import sys, tdpo_baselines.run; assert not {'numpy', 'numba', 'gymnasium'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+@pytest.mark.slow
+def test_errors_are_printed_once_and_not_once_per_rank(program, tmp_path):
+    process = program("run", "--env", "pendulum-nrl", ranks=3)
+    assert process.stderr.count("unknown environment") == 1
+    assert "Traceback" not in process.stderr
+    process = program("run", *SMALL, "--num_trajectories", "2", "--log_dir", str(tmp_path), ranks=3)
+    assert process.stderr.count("pass --num_trajectories 3 or run on 2 ranks") == 1
     assert process.returncode == 2
-    assert f"is of another run ({difference}" in process.stderr
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_full_disk_while_logging_is_named_and_nothing_is_lost(program, tmp_path, reference):
-    folder = tmp_path / "run"
-    shutil.copytree(reference, folder)
-    from tdpo_baselines.harness.logger import ProgressCSV
-
-    log = ProgressCSV(folder / "progress.csv", last_iteration=int(LENGTH))
-    log._file = open("/dev/full", "w")
-    with pytest.raises(OSError, match="progress.csv: No space left on device; make room and continue with --resume"):
-        log.write([dict.fromkeys(log._columns, 1)])
-    assert deterministic_part(folder) == deterministic_part(reference)
-
-
-class Malicious:
-    """Pickled, it writes a file when it is loaded."""
-
-    def __init__(self, path):
-        self._path = path
-
-    def __reduce__(self):
-        return open, (str(self._path), "w")
-
-
-def test_pickles_in_a_run_folder_are_never_loaded(program, tmp_path, reference):
-    folder, trace = tmp_path / "run", tmp_path / "executed"
-    shutil.copytree(reference, folder)
-    harmful = pickle.dumps(Malicious(trace))
-    newest = max((folder / "checkpoints").iterdir())
-    for path in (folder / "policy.pkl", folder / "best" / "theta.pkl", newest / "state.pkl", newest / "state.index"):
-        path.write_bytes(harmful)
-    (folder / "state.npy").write_bytes(harmful)
-    assert program("evaluate", str(folder), "--episodes", "1").returncode == 0
-    assert program("evaluate", str(folder), "--episodes", "1", "--best").returncode == 0
-    assert program("plot", str(folder), "--out", str(tmp_path / "curves.png")).returncode == 0
-    process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
-    assert process.returncode == 0 and "torn or corrupt" in process.stderr
-    assert not trace.exists()
-    pickle.loads(harmful).close()
-    assert trace.exists()  # it would have worked
-
-
-def test_config_json_says_how_the_run_was_made(reference):
-    config = json.loads((reference / "config.json").read_text())
-    assert config["environment"] == "pendulum-nlr" and config["options"]["num_trajectories"] == 7
-    made_with = config["made_with"]
-    assert made_with["num_ranks"] == 1 and made_with["tensorflow"] and made_with["preset"] == "tuned"
-
-
-def test_evaluation_loads_by_path_alone_and_draws(program, reference, tmp_path):
-    picture = tmp_path / "swing.png"
-    process = program("evaluate", str(reference), "--episodes", "3", "--plot", str(picture))
-    assert process.returncode == 0, process.stderr
-    for name in ("return", "payoff", "offset", "amplitude", "band_share"):
-        assert re.search(rf"^{name} ", process.stdout, re.MULTILINE)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-    checkpoint = max((reference / "checkpoints").iterdir())
-    first = program("evaluate", str(checkpoint), "--episodes", "3", "--json")
-    results = json.loads(first.stdout)
-    assert results["iteration"] == int(LENGTH) and len(results["episodes"]["return"]) == 3
-    assert program("evaluate", str(reference), "--episodes", "3", "--json").stdout == first.stdout
-
-
-def test_evaluation_refuses_what_is_no_run(program, tmp_path):
-    process = program("evaluate", str(tmp_path))
-    assert process.returncode == 2 and "is not a run folder" in process.stderr

@@ -35,7 +35,7 @@ def save(folder: Path, iteration: int, state: dict[str, Any], *, keep: int) -> N
             shutil.rmtree(left_by_killed, ignore_errors=True)
         partial.mkdir()  # fails if the folder has disappeared, which must not be created again
         with _require_folder(folder):
-            variables = tf.nest.map_structure(lambda value: tf.Variable(value, trainable=False), state)
+            variables = tf.nest.map_structure(lambda value: tf.Variable(_exact(value), trainable=False), state)
             tf.train.Checkpoint(**variables).write(str(partial / _FILES))
         _sync(partial)
         newer_or_same = [path for path in _newest_first(folder) if path >= target]  # unreadable: they were skipped
@@ -118,6 +118,11 @@ def clear(folder: Path) -> None:
 
 def _newest_first(folder: Path) -> list[Path]:
     return sorted((path for path in folder.glob(f"{_PREFIX}*") if path.is_dir()), reverse=True)
+
+
+def _exact(value) -> np.ndarray | str:
+    """Return an array of the value's own precision; TensorFlow would make a number float32."""
+    return value if isinstance(value, str) else np.asarray(value)
 
 
 def _value(tensor) -> np.ndarray | str:

@@ -13,8 +13,8 @@ import numpy as np
 from ..common.networks.mlp import Style
 from ..common.sampling.rollouts import Rollouts
 
-Component = dict[str, np.ndarray]
-"""Arrays of one part of a learner, by name."""
+Component = dict[str, Any]
+"""Arrays and numbers of one part of a learner, by name."""
 
 State = dict[str, Component]
 """Everything a checkpoint holds, by component. `state["policy"]["theta"]` is the deterministic policy."""

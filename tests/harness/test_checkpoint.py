@@ -10,7 +10,8 @@ from tdpo_baselines.harness import checkpoint
 
 
 def state(value):
-    return {"theta": np.full(1000, value), "iteration": np.asarray(3), "config": '{"a": 1}'}
+    policy, progress = {"theta": np.full(1000, value)}, {"iteration": np.asarray(3)}
+    return {"policy": policy, "progress": progress, "config": '{"a": 1}'}
 
 
 def save_three(folder):
@@ -23,12 +24,26 @@ def data_file(folder, iteration):
 
 
 def test_round_trip_is_exact(tmp_path):
-    saved = {**state(0.1), "best_payoff": np.asarray(-np.inf), "big": np.asarray(2**60)}
+    odd = {"payoff": np.asarray(-np.inf), "big": np.asarray(2**60), "rows": np.zeros((0, 3), np.float32)}
+    odd |= {"number": 0.1, "count": 2**60 + 1}
+    saved = {**state(0.1), "odd": odd}
     checkpoint.save(tmp_path, 1, saved, keep=2)
     loaded = checkpoint.load_newest(tmp_path)
-    assert loaded["config"] == saved["config"]
-    for name in ("theta", "iteration", "best_payoff", "big"):
-        assert np.array_equal(loaded[name], saved[name]) and loaded[name].dtype == saved[name].dtype
+    assert loaded.pop("config") == saved.pop("config") and loaded.keys() == saved.keys()
+    found = checkpoint.flatten(loaded)
+    for name, array in checkpoint.flatten(saved).items():
+        assert np.array_equal(found[name], array) and found[name].dtype == np.asarray(array).dtype
+
+
+def test_tensorflow_alone_reads_it_by_component_and_name(tmp_path):
+    checkpoint.save(tmp_path, 1, state(0.1), keep=1)
+    reader = load_tensorflow().train.load_checkpoint(str(tmp_path / "iteration-000000001" / "state"))
+    assert reader.get_tensor("policy/theta/.ATTRIBUTES/VARIABLE_VALUE")[0] == 0.1
+    assert reader.get_tensor("config/.ATTRIBUTES/VARIABLE_VALUE") == b'{"a": 1}'
+
+
+def test_flat_names_join_component_and_name():
+    assert checkpoint.flatten({"a": {"x": 1, "y": 2}, "b": {"x": 3}}) == {"a/x": 1, "a/y": 2, "b/x": 3}
 
 
 def test_only_the_newest_are_kept_and_nothing_partial_remains(tmp_path):
@@ -54,7 +69,7 @@ def test_damaged_newest_is_skipped_with_a_warning(tmp_path, capsys, damage):
         (path.parent / "state.index").unlink()
     else:
         path.unlink()
-    assert checkpoint.load_newest(tmp_path)["theta"][0] == 20.0
+    assert checkpoint.load_newest(tmp_path)["policy"]["theta"][0] == 20.0
     assert "torn or corrupt" in capsys.readouterr().err
 
 
@@ -116,5 +131,5 @@ def test_folder_removed_while_tensorflow_writes_is_not_made_anew(tmp_path, monke
 
     monkeypatch.setattr(tf.train.Checkpoint, "write", remove_and_write)
     with pytest.raises(OSError, match="No such file or directory; its folder has disappeared"):
-        checkpoint.save(folder, 1, {"theta": np.zeros(3)}, keep=1)
+        checkpoint.save(folder, 1, {"policy": {"theta": np.zeros(3)}}, keep=1)
     assert not (tmp_path / "run").exists()

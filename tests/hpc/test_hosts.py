@@ -1,11 +1,11 @@
-"""One training over several hosts."""
+"""Training over several hosts."""
 
 import subprocess
 import sys
 
 import hosts
 import pytest
-from programs import ROOT, deterministic_part, mpi_environment
+from programs import ROOT, deterministic_part
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,7 @@ NUM_RANKS = 6
 
 @pytest.fixture(scope="module")
 def three_hosts(tmp_path_factory, mpirun):
-    """three_hosts(code, *arguments): Python code on six ranks, two on each of three hosts."""
+    """Return three_hosts(code, *arguments), which runs Python code on six ranks, two on each of three hosts."""
     missing = hosts.why_not()
     if missing:
         pytest.skip(missing)
@@ -24,7 +24,9 @@ def three_hosts(tmp_path_factory, mpirun):
     def start(code: str, *arguments: str) -> str:
         code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"
         command = several.mpirun(mpirun, NUM_RANKS, sys.executable, "-c", code, *arguments)
-        process = subprocess.run(command, env=mpi_environment(), cwd=ROOT, capture_output=True, text=True, timeout=300)
+        process = subprocess.run(
+            command, env=several.environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+        )
         assert process.returncode == 0, process.stderr
         return process.stdout
 
@@ -49,7 +51,7 @@ def test_three_hosts_give_the_run_of_one(tmp_path, program, three_hosts):
 
 def test_one_rank_of_each_host_goes_first(tmp_path, three_hosts):
     code = (
-        "import socket; from pathlib import Path; from tdpo_baselines.common.comm import connect\n"
+        "import socket; from pathlib import Path; from tdpo_baselines.common.parallel.comm import connect\n"
         "mine, comm = Path(sys.argv[1]) / socket.gethostname(), connect()\n"
         "def was_there():\n    was = mine.exists(); mine.touch(); return was\n"
         "print(mine.name, comm.first_on_each_host(was_there), flush=True)"

@@ -1,4 +1,4 @@
-"""Batch jobs: what is rendered, what is refused, and a whole life of a job under a real Slurm."""
+"""Batch jobs: scripts, invalid input, and the whole life of a job under a real Slurm."""
 
 import os
 import re
@@ -51,9 +51,9 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
         (("--ranks", "5"), "num_trajectories must be at least the number of ranks (5), got 4"),
         (("--alg", "tdop"), "did you mean 'tdpo'"),
         (("--sweep", "/no/such"), "No such file"),
-        (("--name", "../elsewhere"), "--name must be letters"),
-        (("--sweep", "@--seed 3"), "--seed is an argument of hpc.submit"),
-        (("--sweep", "@--seed=3"), "--seed is an argument of hpc.submit"),
+        (("--name", "../elsewhere"), "--name must be a letter, then letters"),
+        (("--sweep", "@--seed 3"), "hpc.submit sets --seed of the runs"),
+        (("--sweep", "@--seed=3"), "hpc.submit sets --seed of the runs"),
     ],
 )
 def test_what_a_run_would_refuse_is_refused_before_it_waits(tmp_path, capsys, arguments, message):
@@ -86,7 +86,7 @@ def test_scripts_pass_shellcheck(tmp_path, scheduler):
 
 @pytest.fixture(scope="module")
 def undisturbed(program, tmp_path_factory):
-    """The log of seed 0."""
+    """Return the log of seed 0."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     assert program("run", "--env", "pendulum-nlr", "--seed", "0", *SMALL, "--log_dir", str(folder)).returncode == 0
     return deterministic_part(folder)
@@ -94,7 +94,7 @@ def undisturbed(program, tmp_path_factory):
 
 @pytest.fixture
 def site(monkeypatch, mpirun):
-    """What hpc/env.sh would be given at a site."""
+    """Set the variables of hpc/env.sh as a site would."""
     for name, value in mpi_environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TDPO_PYTHON", sys.executable)
@@ -104,7 +104,7 @@ def site(monkeypatch, mpirun):
 
 @pytest.mark.slow
 def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path, site, undisturbed, monkeypatch):
-    """The script's body under the variables that PBS sets; `qsub` writes down what it was asked."""
+    """Run the script's body with the variables that PBS sets, and a `qsub` that notes its arguments."""
     assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", scheduler="pbs") == 0
     folder, run = tmp_path / "jobs/tdpo-pendulum-nlr-1", tmp_path / "runs/tdpo-pendulum-nlr-0"
     (tmp_path / "bin").mkdir()
@@ -133,7 +133,7 @@ def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path,
 
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
-    """A private Slurm, which the commands of this process speak to."""
+    """Return a private Slurm that the commands of this process use."""
     if not slurm.is_installed():
         pytest.skip("no Slurm here: make system-deps, as root")
     cluster = slurm.Slurm(tmp_path / "slurm")
@@ -149,7 +149,7 @@ def cluster(tmp_path, monkeypatch):
 def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
     tmp_path, site, undisturbed, cluster, monkeypatch
 ):
-    """Slurm reads PBS scripts; it knows no PBS_ARRAY_INDEX and no -o, so: one run, and logs of other names."""
+    """Slurm reads PBS scripts but knows neither PBS_ARRAY_INDEX nor -o: this is one run, with logs of other names."""
     if not QSUB.exists():
         pytest.skip("no qsub of slurm-wlm-torque here: make system-deps, as root")
     commands = tmp_path / "bin"
@@ -157,7 +157,7 @@ def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
     shutil.copy(QSUB, commands)
     (commands / "sbatch").symlink_to(shutil.which("sbatch"))  # it looks for it beside itself
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
-    alone = "--prtemca ras ^slurm --prtemca plm ^slurm"  # as under PBS, mpirun is not to speak to Slurm
+    alone = "--mca ras ^slurm --mca plm ^slurm"  # as under PBS, mpirun must not ask Slurm for hosts
     monkeypatch.setenv("TDPO_MPIRUN_OPTIONS", f"{os.environ['TDPO_MPIRUN_OPTIONS']} {alone}")
     assert submitted(tmp_path, scheduler="pbs", dry_run=False) == 0
     run = tmp_path / "runs/tdpo-pendulum-nlr-0"

@@ -1,10 +1,12 @@
-"""Hosts of one machine for tests: network namespaces on a bridge, each with a host name and an sshd of its own."""
+"""Several hosts on one machine: network namespaces on a bridge, each with a host name and an sshd of its own."""
 
 import os
 import shutil
 import subprocess
 import time
 from pathlib import Path
+
+from programs import mpi_environment
 
 BRIDGE, NETWORK = "tdpobr0", "10.201.7"
 SSH = """Host {address}
@@ -16,7 +18,7 @@ SSH = """Host {address}
 
 
 def why_not() -> str:
-    """What is missing, if anything."""
+    """Return what is missing, or ''."""
     programs = [name for name in ("ip", "unshare", "ssh", "ssh-keygen", "/usr/sbin/sshd") if not shutil.which(name)]
     if os.geteuid() != 0 or programs:
         return f"needs root{''.join(f', {name}' for name in programs)}: make system-deps"
@@ -30,7 +32,7 @@ def call(*command: str) -> None:
 
 
 class Hosts:
-    """`mpirun` starts a program on them."""
+    """Hosts on which `mpirun` starts programs."""
 
     def __init__(self, folder: Path, num: int):
         folder.mkdir(mode=0o700)
@@ -60,13 +62,18 @@ class Hosts:
             self._wait_for(address)
 
     def mpirun(self, mpirun: str, num_ranks: int, *command: str) -> list[str]:
-        """The command on that many ranks over the hosts, in turn if there are fewer than slots."""
+        """Return the command that starts a program on that many ranks, over the hosts in turn."""
         launch = [mpirun, "-np", str(num_ranks), "--hostfile", str(self.hostfile), "--map-by", "node"]
-        launch += ["--prtemca", "plm_ssh_agent", f"ssh -F {self.ssh_config}", "--bind-to", "none"]
-        return [*launch, *command]
+        return [*launch, "--bind-to", "none", *command]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables with which mpirun reaches the hosts."""
+        agent = f"ssh -F {self.ssh_config}"
+        return {**mpi_environment(), "OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent}  # versions 4, 5
 
     def _sshd(self, number: int, address: str) -> subprocess.Popen:
-        """With a host name of its own, by which Open MPI tells hosts apart."""
+        """Start sshd under a host name of its own, by which Open MPI tells hosts apart."""
         options = {
             "AuthorizedKeysFile": self._folder / "key.pub",
             "ListenAddress": address,

@@ -1,4 +1,4 @@
-"""Programs run as a user runs them."""
+"""Programs, run as a user does."""
 
 import os
 import signal
@@ -13,35 +13,38 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def command(mpirun: str, module: str, *arguments: str, ranks: int) -> list[str]:
+    """Return the command that runs a module of the package."""
     python = [sys.executable, "-m", f"tdpo_baselines.{module}", *arguments]
     return python if ranks == 1 else [mpirun, "-np", str(ranks), *python]
 
 
 @cache
 def scratch() -> tempfile.TemporaryDirectory:
-    """For mpirun, which refuses to start where one of the same process number was killed."""
+    """Return a folder for mpirun, which refuses to start where one of the same process number was killed."""
     return tempfile.TemporaryDirectory(prefix="mpirun-", ignore_cleanup_errors=True)
 
 
 def mpi_environment() -> dict[str, str]:
+    """Return variables with which Open MPI accepts root and more ranks than cores."""
     return {
         **os.environ,
         "TMPDIR": scratch().name,
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",  # version 4
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
     }
 
 
 def deterministic_part(run: Path) -> str:
-    """progress.csv without its time columns."""
+    """Return progress.csv without its time columns."""
     rows = [line.split(",") for line in (run / "progress.csv").read_text().splitlines()]
     kept = [i for i, name in enumerate(rows[0]) if name not in ("wall_time", "steps_per_second")]
     return "\n".join(",".join(row[i] for i in kept) for row in rows)
 
 
 def rank_process(word: str, rank: int) -> int:
-    """Process id of a rank whose command line has `word` in it."""
+    """Return the process id of a rank whose command line has `word` in it."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words, variables = (entry / "cmdline").read_text(), (entry / "environ").read_text()
@@ -53,7 +56,7 @@ def rank_process(word: str, rank: int) -> int:
 
 
 def kill_after_rows(process: subprocess.Popen, run: Path, num_rows: int) -> None:
-    """SIGKILL to a run in the background and its ranks, once its log has so many rows."""
+    """Kill a run in the background and its ranks once its log has more than `num_rows` rows."""
     progress = run / "progress.csv"
     while process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > num_rows):
         time.sleep(0.002)
@@ -62,7 +65,7 @@ def kill_after_rows(process: subprocess.Popen, run: Path, num_rows: int) -> None
 
 
 def kill_all(word: str) -> None:
-    """SIGKILL to every process with `word` in its command line: mpirun's ranks do not die with it."""
+    """Kill every process with `word` in its command line: mpirun's ranks do not die with it."""
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if word in entry.read_text() and int(entry.parent.name) != os.getpid():

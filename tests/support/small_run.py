@@ -1,4 +1,4 @@
-"""A run of seconds that has everything."""
+"""Arguments of a run that takes seconds and uses every part of TDPO."""
 
 SMALL = (
     "--env",

@@ -1,0 +1,82 @@
+import pytest
+
+from tdpo_baselines.harness import registry
+
+
+def test_unknown_algorithm_is_named_with_the_nearest():
+    with pytest.raises(ValueError, match="unknown algorithm 'tdop', did you mean 'tdpo'"):
+        registry.algorithm("tdop")
+
+
+@pytest.mark.parametrize("name", ["pendulum-nrl", "no_such_module:Id-v0", "gym:NoSuch-v0"])
+def test_unknown_environment_is_refused(name):
+    with pytest.raises(ValueError, match=f"unknown environment '{name}'"):
+        registry.check_environment(name)
+
+
+@pytest.mark.parametrize("name", ["leg", "Pendulum-v1", "envs:tdpo/Leg-v0"])
+def test_names_of_ours_and_ids_of_gymnasium_are_known(name):
+    registry.check_environment(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("leg", ""), ("Pendulum-v1", ""), ("envs:tdpo/Leg-v0", ""), ("my.tasks:A-v0", "my.tasks"), ("gym:b:A-v0", "b")],
+)
+def test_module_is_what_the_name_asks_to_import(name, module):
+    assert registry.module_of(name) == module
+
+
+def test_options_of_ours_are_checked_and_parsed():
+    options = registry.resolve_options("pendulum-nlr-3", {"start_scale": "0.5"})
+    assert options["start_scale"] == 0.5 and options["variant"] == 3 and options["delay_steps"] == 0
+    with pytest.raises(
+        ValueError, match=r"unknown option 'env.start_scal' of pendulum-nlr-3, did you mean 'start_scale'"
+    ):
+        registry.resolve_options("pendulum-nlr-3", {"start_scal": 1})
+
+
+def test_options_of_others_are_parsed_by_their_looks():
+    options = registry.resolve_options("Pendulum-v1", {"g": "9.5", "render_mode": "none", "max_episode_steps": "50"})
+    assert options["g"] == 9.5 and options["render_mode"] is None and options["max_episode_steps"] == 50
+
+
+def test_file_option_becomes_an_absolute_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert registry.resolve_options("leg", {"noise_template": "a.csv"})["noise_template"] == str(tmp_path / "a.csv")
+    assert registry.resolve_options("leg", {})["noise_template"] == ""
+
+
+def test_values_are_those_of_the_algorithm_and_with_a_prefix_of_the_environment():
+    values = registry.resolve_values("tdpo", "pendulum-nlr", {"gamma": "0.5", "env.start_scale": "0.25"})
+    assert values["gamma"] == 0.5 and values["env.start_scale"] == 0.25 and values["env.variant"] == 1
+
+
+def test_environment_that_cannot_be_made_is_explained():
+    with pytest.raises(ValueError, match=r"Pendulum-v1 cannot be made with {'gravity': 1}: TypeError"):
+        registry.make_environment("Pendulum-v1", {"gravity": 1})
+
+
+@pytest.mark.parametrize("name", ["pendulum-20hz", "Pendulum-v1"])
+def test_any_environment_can_delay_its_actions(name):
+    plain, delayed = (
+        registry.make_environment(name, registry.resolve_options(name, {"delay_steps": steps})) for steps in (0, 2)
+    )
+    assert delayed.observation_size == plain.observation_size and delayed.horizon == plain.horizon
+    if name == "pendulum-20hz":
+        assert delayed.state_size > plain.state_size  # the queue
+
+
+def test_later_patterns_of_presets_override_earlier_ones():
+    plain, second = (registry.presets("tdpo", name)["tuned"] for name in ("pendulum-nlr", "pendulum-nlr-2"))
+    assert second["num_trajectories"] == plain["num_trajectories"] and second["delta_max"] != plain["delta_max"]
+    assert "stage4.timesteps" in second and "stage1.timesteps" not in plain
+
+
+def test_environment_without_presets_has_none():
+    assert registry.presets("tdpo", "Acrobot-v1") == {}
+
+
+def test_list_shows_every_name():
+    text = registry.describe()
+    assert all(f"  {name}" in text for name in (*registry.ALGORITHMS, *registry.ENVIRONMENTS))

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from tdpo_baselines import plot
+from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
+
+
+def make_run(path, seed=0, sign=-1.0, algorithm="tdpo", num_rows=5):
+    folder = RunFolder(path)
+    folder.create()
+    folder.write_config(RunConfig(algorithm, "leg", seed, {}, {}))
+    rows = [f"{i},{100 * i},{sign * i / 3}\n" for i in range(1, num_rows + 1)]
+    folder.progress_path.write_text("".join(["iteration,total_timesteps,payoff\n", *rows]))
+    return str(path)
+
+
+def test_columns_are_read_without_an_incomplete_last_line(tmp_path):
+    path = make_run(tmp_path)
+    with open(RunFolder(path).progress_path, "a") as file:
+        file.write("6,600")
+    progress = plot.read_progress(path)
+    assert list(progress) == ["iteration", "total_timesteps", "payoff"]
+    np.testing.assert_array_equal(progress["total_timesteps"], [100, 200, 300, 400, 500])
+
+
+def test_every_run_is_shown_and_the_median_of_each_group(tmp_path):
+    paths = [make_run(tmp_path / f"{i}", seed=i, algorithm=name) for i, name in enumerate(("tdpo", "tdpo", "td3"))]
+    (axes,) = plot.draw_curves(paths, x="total_timesteps", y="payoff", is_log=False).axes
+    assert len(axes.lines) == 5
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "tdpo, leg: median of 2",
+        "td3, leg: median of 1",
+    ]
+
+
+def test_logarithmic_axis_shows_the_distance_below_zero(tmp_path):
+    (axes,) = plot.draw_curves([make_run(tmp_path)], x="iteration", y="payoff", is_log=True).axes
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "-payoff"
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), np.arange(1, 6) / 3)
+
+
+def test_picture_is_written(tmp_path, capsys):
+    out = tmp_path / "curves.png"
+    assert plot.main([make_run(tmp_path / "run"), "--out", str(out), "--log"]) == 0
+    assert out.read_bytes().startswith(b"\x89PNG") and f"1 run(s) -> {out}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--y", "reward"), "has no column 'reward'; it has iteration, total_timesteps, payoff"),
+        (("--log",), "--log needs values below zero"),
+        (("--out", "/proc/nowhere/a.png"), "No such file"),
+    ],
+)
+def test_invalid_input_is_one_line_with_exit_code_2(tmp_path, capsys, options, message):
+    assert plot.main([make_run(tmp_path, sign=1.0), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("content", "message"), [(None, "has no progress.csv"), ("iteration\n", "has no rows yet")])
+def test_run_without_rows_is_refused(tmp_path, content, message):
+    make_run(tmp_path)
+    RunFolder(tmp_path).progress_path.unlink()
+    if content:
+        RunFolder(tmp_path).progress_path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        plot.read_progress(tmp_path)
