@@ -57,7 +57,7 @@ def measure(environment: str, num_trajectories: int, launched: float) -> None:
     clock.ends("imports")
     comm = connect()
     clock.ends("mpi")
-    roller = comm.first_on_each_host(lambda: registry.make_roller(kernel, options))
+    roller = comm.warm_up(lambda: registry.make_roller(kernel, options))
     clock.ends("compile")
     learner = tdpo.Learner(options, roller, comm, config.seed)
     clock.ends("tensorflow")

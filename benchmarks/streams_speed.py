@@ -28,7 +28,7 @@ def steps_per_second(comm, hidden_sizes, batch_size, *, is_at_once) -> float:
         random_timesteps=0, steps_per_round=batch_size, updates_per_round=num_updates, rounds_per_iteration=1,
     )  # fmt: skip
     environment = registry.make_environment(ENVIRONMENT, registry.resolve_options(ENVIRONMENT, {}))
-    roller = comm.first_on_each_host(lambda: registry.make_roller(environment, config))
+    roller = comm.warm_up(lambda: registry.make_roller(environment, config))
     learner = td3.Learner(config, roller, comm, seed=0)
     learner.iterate(0, 0)  # compiles
     seconds = []

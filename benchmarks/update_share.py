@@ -45,7 +45,7 @@ def measure(comm, environment, num_warm_up, num_iterations, changes):
 
     options = tdpo.Config.from_values({**registry.presets("tdpo", environment).get("tuned", {}), **changes})
     kernel = registry.make_environment(environment, registry.resolve_options(environment, {}))
-    roller = comm.first_on_each_host(lambda: registry.make_roller(kernel, options))
+    roller = comm.warm_up(lambda: registry.make_roller(kernel, options))
     is_ours = environment in registry.ENVIRONMENTS
     rollout_seconds = time_calls(roller, "rollouts") if is_ours else time_calls(kernel._env, "step")
     learner = tdpo.Learner(options, roller, comm, seed=0)

@@ -52,5 +52,5 @@ def announce(run: Run, folder: RunFolder, comm: Comm, console: Console) -> None:
 
 def make_learner(run: Run, stage: stages.Stage, comm: Comm) -> Learner:
     """Make the learner of a stage. All ranks call this together."""
-    roller = comm.first_on_each_host(lambda: registry.make_roller(stage.environment, stage.options))
+    roller = comm.warm_up(lambda: registry.make_roller(stage.environment, stage.options))
     return registry.algorithm(run.config.algorithm).Learner(stage.options, roller, comm, run.config.seed)

@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.networks import mlp
-from ..common.networks.jacobian import Jacobian, SensitivityJacobian
+from ..common.networks.jacobian import Jacobian, SensitivityJacobian, compile_jacobian
 from ..common.networks.normalisation import RunningStats, fold_normalisation, unfold_normalisation
 from ..common.optim import cg
 from ..common.parallel.checks import NotFinite, require_finite
@@ -192,6 +192,7 @@ class Learner:
         self.config, self.roller, self.comm, self.seed = config, roller, comm, seed
         self._nu = TimeDistribution(config, roller.horizon)
         self._payoff_scale = discounts(config.gamma, roller.horizon)[0]
+        comm.warm_up(compile_jacobian)
         action_size = roller.layer_sizes[-1]
         num_rows = config.branches_per_trajectory(roller.horizon, action_size) * config.held_steps  # of a trajectory
         self.is_solved_by_gram = (

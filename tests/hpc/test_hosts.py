@@ -54,7 +54,7 @@ def test_one_rank_of_each_host_goes_first(tmp_path, three_hosts):
         "import socket; from pathlib import Path; from tdpo_baselines.common.parallel.comm import connect\n"
         "mine, comm = Path(sys.argv[1]) / socket.gethostname(), connect()\n"
         "def was_there():\n    was = mine.exists(); mine.touch(); return was\n"
-        "print(mine.name, comm.first_on_each_host(was_there), flush=True)"
+        "print(mine.name, comm.warm_up(was_there), flush=True)"
     )
     printed = three_hosts(code, str(tmp_path)).splitlines()
     assert sorted(printed) == sorted(f"tdpohost{i} {was_there}" for i in (1, 2, 3) for was_there in (False, True))

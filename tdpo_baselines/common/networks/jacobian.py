@@ -105,6 +105,11 @@ class SensitivityJacobian(Jacobian):
         self._output = inputs[-1]
 
 
+def compile_jacobian() -> None:
+    """Compile what a `Jacobian` in double precision needs."""
+    Jacobian(np.zeros(4), np.zeros((1, 1, 1)), (1, 1, 1))
+
+
 @cache
 def layer_slices(sizes: tuple[int, ...]) -> list[slice]:
     """Return where each layer's parameters are in theta."""

@@ -26,10 +26,3 @@ class Adam(NamedTuple):
         square = BETA2 * self.square + (1 - BETA2) * gradient**2
         change = learning_rate * mean / (1 - BETA1**count) / ((square / (1 - BETA2**count)) ** 0.5 + epsilon)
         return Adam(mean, square, count), change
-
-    def state(self, prefix: str = "adam") -> dict[str, np.ndarray]:  # for now
-        return {f"{prefix}_{name}": np.asarray(value) for name, value in self._asdict().items()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray], prefix: str = "adam") -> "Adam":  # for now
-        return cls(**{name: state[f"{prefix}_{name}"] for name in cls._fields})

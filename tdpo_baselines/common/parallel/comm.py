@@ -248,6 +248,3 @@ def connect() -> Comm:
 def rank_traceback(comm: Comm) -> str:
     """Return the current exception's traceback with the rank before every line."""
     return "".join(f"[rank {comm.rank}] {line}\n" for line in traceback.format_exc().splitlines())
-
-
-Comm.first_on_each_host, MPIComm.first_on_each_host = Comm.warm_up, MPIComm.warm_up  # type: ignore  # for now

@@ -31,9 +31,3 @@ def load_tensorflow():
     tensorflow.config.threading.set_intra_op_parallelism_threads(1)
     tensorflow.config.threading.set_inter_op_parallelism_threads(1)
     return tensorflow
-
-
-def load_tensorflow_in_turn(comm, *, is_needed: bool = True) -> None:  # for now
-    from .execution import load_tensorflow_where_needed
-
-    load_tensorflow_where_needed(comm, is_needed=is_needed)

@@ -4,7 +4,7 @@ from tdpo_baselines.common.parallel.seeding import PURPOSES, generator, stratifi
 
 
 def test_streams_differ_by_seed_purpose_iteration_and_item():
-    names = [(0, "plan", 0), (1, "plan", 0), (0, "starts", 0), (0, "plan", 1), (0, "plan", 0, 0), (0, "plan", 0, 1)]
+    names = [(0, "plan", 0), (1, "plan", 0), (0, "starts", 0), (0, "plan", 1), (0, "plan", 0, 1), (0, "plan", 0, 2)]
     draws = [tuple(generator(*name).integers(2**62, size=2)) for name in names]
     assert len(set(draws)) == len(names)
     assert tuple(generator(0, "plan", 0).integers(2**62, size=2)) == draws[0]
