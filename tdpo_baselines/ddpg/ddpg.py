@@ -38,13 +38,12 @@ from typing import Any
 import numpy as np
 
 from ..common.learners.replay_learner import Networks, Parameters, ReplayLearner, UpdateRule
-from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
+from ..common.learners.settings import OffPolicySettings, baselines, check_off_policy, coloured_exploration, paper
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
-from ..harness.config import option
 
 ADAPTATION = 1.01  # factor of the parameter noise's scale, per segment (openai/baselines)
 INITIAL_NOISE_SCALE = 0.1  # relative to each layer's parameters
@@ -54,12 +53,10 @@ INITIAL_NOISE_SCALE = 0.1  # relative to each layer's parameters
 class Config(OffPolicySettings):
     """Options of DDPG."""
 
-    # The paper's
-    critic_l2: float = option(
+    critic_l2: float = paper(
         0.0, "weight of the critic's squared parameters (openai/baselines: .01 of weights)", low=0, high=1e6
     )
-    # openai/baselines'
-    parameter_noise_std: float | None = option(
+    parameter_noise_std: float | None = baselines(
         None,
         "explore with noise on the actor's parameters that changes actions by this much, in units of half their range, "
         "instead of noise on actions (openai/baselines: 0.2); none: noise on actions",

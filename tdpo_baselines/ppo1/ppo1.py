@@ -28,39 +28,37 @@ from typing import NamedTuple
 import numpy as np
 
 from ..common.learners.actor_critic import ActorCritic, Batch, OnPolicyLearner, Policy, ratio_and_kl
-from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
+from ..common.learners.settings import OnPolicySettings, baselines, check_on_policy, gaussian_exploration, paper
 from ..common.networks.mlp import num_parameters
 from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.parallel.tensorflow_setup import load_tensorflow
-from ..harness.config import option
 
 
 @dataclass(frozen=True)
 class Config(OnPolicySettings):
     """Options of PPO1."""
 
-    # The paper's
-    clip: float = option(0.2, "ratios are rewarded up to this far from 1 (all)", above=0, high=10)
-    num_epochs: int = option(10, "passes over the steps of an update (openai/baselines, SB3)", low=1, high=1000)
-    minibatch_size: int = option(
+    clip: float = paper(0.2, "ratios are rewarded up to this far from 1 (all)", above=0, high=10)
+    num_epochs: int = paper(10, "passes over the steps of an update (openai/baselines, SB3)", low=1, high=1000)
+    minibatch_size: int = paper(
         64, "steps per gradient, over all ranks; a remainder is left out (SB3)", low=1, high=10**9
     )
-    learning_rate: float = option(3e-4, "Adam's step (openai/baselines, SB3)", above=0, high=1)
-    value_coefficient: float = option(0.5, "weight of the value function's loss (SB3)", low=0, high=1e6)
-    entropy_coefficient: float = option(0.0, "weight of the policy's entropy (openai/baselines, SB3)", low=0, high=1e6)
-    # openai/baselines'
-    decay_timesteps: float | None = option(
+    learning_rate: float = paper(3e-4, "Adam's step (openai/baselines, SB3)", above=0, high=1)
+    value_coefficient: float = paper(0.5, "weight of the value function's loss (SB3)", low=0, high=1e6)
+    entropy_coefficient: float = paper(0.0, "weight of the policy's entropy (openai/baselines, SB3)", low=0, high=1e6)
+
+    decay_timesteps: float | None = baselines(
         None,
         "the learning rate falls linearly to 0 at this many timesteps (openai/baselines: num_timesteps); none: never",
         above=0,
         high=1e18,
     )
-    is_clip_decayed: bool = option(False, "the clip falls with the learning rate (SB2's PPO1)")
-    adam_epsilon: float = option(1e-5, "Adam's epsilon (openai/baselines, SB3)", above=0, high=1)
-    max_gradient_norm: float | None = option(
+    is_clip_decayed: bool = baselines(False, "the clip falls with the learning rate (SB2's PPO1)")
+    adam_epsilon: float = baselines(1e-5, "Adam's epsilon (openai/baselines, SB3)", above=0, high=1)
+    max_gradient_norm: float | None = baselines(
         0.5, "gradients are clipped to this norm (SB3, CleanRL; openai/baselines ppo1: none)", above=0, high=1e12
     )
 

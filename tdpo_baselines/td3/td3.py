@@ -32,21 +32,19 @@ from functools import partial
 import numpy as np
 
 from ..common.learners.replay_learner import Networks, Parameters, ReplayLearner, UpdateRule
-from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
+from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration, paper
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
-from ..harness.config import option
 
 
 @dataclass(frozen=True)
 class Config(OffPolicySettings):
     """Options of TD3."""
 
-    # The paper's
-    policy_delay: int = option(2, "updates of the critics per update of the actor (paper)", low=1, high=10**6)
-    target_noise_std: float = option(0.2, "standard deviation of the noise on target actions (paper)", low=0, high=1e3)
-    target_noise_clip: float = option(0.5, "limit of that noise (paper)", low=0, high=1e3)
+    policy_delay: int = paper(2, "updates of the critics per update of the actor (paper)", low=1, high=10**6)
+    target_noise_std: float = paper(0.2, "standard deviation of the noise on target actions (paper)", low=0, high=1e3)
+    target_noise_clip: float = paper(0.5, "limit of that noise (paper)", low=0, high=1e3)
 
 
 def target_noise(rng: np.random.Generator, shape: tuple[int, ...], *, std: float, clip: float) -> np.ndarray:

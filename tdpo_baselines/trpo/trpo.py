@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..common.learners.actor_critic import ActorCritic, Batch, OnPolicyLearner, Policy, ratio_and_kl
-from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
+from ..common.learners.settings import OnPolicySettings, baselines, check_on_policy, gaussian_exploration, ours, paper
 from ..common.networks import mlp
 from ..common.networks.jacobian import Jacobian
 from ..common.optim import cg
@@ -39,7 +39,6 @@ from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite, require_memory
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..harness.config import option
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -48,20 +47,20 @@ Product = Callable[[np.ndarray], np.ndarray]
 class Config(OnPolicySettings):
     """Options of TRPO."""
 
-    lam: float = option(0.98, "lambda of GAE (openai/baselines trpo_mpi)", low=0, high=1)
-    # The paper's, appendix C
-    max_kl: float = option(0.01, "trust region: mean KL divergence per update (openai/baselines)", above=0, high=10)
-    cg_iterations: int = option(10, "conjugate gradient iterations at most (openai/baselines)", low=1, high=10**4)
-    cg_tolerance: float = option(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
-    cg_damping: float = option(0.1, "multiple of the identity added to F (openai/baselines)", low=0, high=1e12)
-    line_search_tries: int = option(10, "steps tried, each a fraction of the one before (all)", low=1, high=1000)
-    line_search_shrink: float = option(0.8, "that fraction (sb3-contrib)", above=0, high=0.99)
-    # openai/baselines': the value function
-    value_learning_rate: float = option(1e-3, "Adam's step for the value function (all but SB2)", above=0, high=1)
-    value_epochs: int = option(10, "passes over the steps of an update (sb3-contrib)", low=1, high=1000)
-    value_minibatch_size: int = option(
+    lam: float = paper(0.98, "lambda of GAE (openai/baselines trpo_mpi)", low=0, high=1)
+    max_kl: float = paper(0.01, "trust region: mean KL divergence per update (openai/baselines)", above=0, high=10)
+    cg_iterations: int = paper(10, "conjugate gradient iterations at most (openai/baselines)", low=1, high=10**4)
+    line_search_tries: int = paper(10, "steps tried, each a fraction of the one before (all)", low=1, high=1000)
+    line_search_shrink: float = paper(0.8, "that fraction (sb3-contrib)", above=0, high=0.99)
+
+    cg_damping: float = baselines(0.1, "multiple of the identity added to F (openai/baselines)", low=0, high=1e12)
+    value_learning_rate: float = baselines(1e-3, "Adam's step for the value function (all but SB2)", above=0, high=1)
+    value_epochs: int = baselines(10, "passes over the steps of an update (sb3-contrib)", low=1, high=1000)
+    value_minibatch_size: int = baselines(
         128, "steps per gradient of the value function, over all ranks (sb3-contrib)", low=1, high=10**9
     )
+
+    cg_tolerance: float = ours(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
 
 
 def surrogate_and_kl(batch: Batch, old: Policy, new: Policy, forward) -> np.ndarray:

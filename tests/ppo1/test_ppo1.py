@@ -4,7 +4,7 @@ import linear_quadratic
 import numpy as np
 import pytest
 
-from tdpo_baselines.common.learners import actor_critic as on_policy
+from tdpo_baselines.common.learners.actor_critic import Batch
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
@@ -64,14 +64,7 @@ def test_clipped_ratios_give_no_gradient_to_the_policy():
         assert np.all(tape.gradient(total, at).numpy()[:P] == 0) == is_clipped
 
 
-def test_advantages_are_standardised_over_all_streams():
-    advantages = np.random.default_rng(0).normal(3.0, 5.0, (4, 100))
-    scaled = on_policy.standardised(advantages, 4, Comm())
-    assert scaled.mean() == pytest.approx(0, abs=1e-12) and scaled.std() == pytest.approx(1, rel=1e-7)
-    assert np.all(np.isfinite(on_policy.standardised(np.ones((2, 3)), 2, Comm())))
-
-
-def test_clip_decays_if_it_is_told_to():
+def test_clip_decays_with_is_clip_decayed():
     tf = load_tensorflow()
     rows = np.zeros((1, 9))
     rows[0, 4:8] = 0.1, 0.1, -0.16, 1.0  # ratio e^0.15
@@ -90,51 +83,17 @@ def make_learner(kernel=None, **options):
     return ppo1.Learner(config, roller, Comm(), seed=1)
 
 
-def test_new_scales_change_neither_the_policy_nor_what_a_value_is_worth():
-    learner = make_learner(output_gain=1.0)
-    agent = learner._agent
-    for i in range(3):
-        learner.iterate(i, 0)
-    observations = np.random.default_rng(0).normal(size=(10, agent.sizes[0]))
-
-    def outputs():
-        """The policy's actions for what it sees, and a value for given inputs, in raw units."""
-        values = agent._value_forward(agent.value_theta, observations) * agent.value_scale
-        return np.append(agent.forward(agent.policy.theta, agent._seen(observations)), values)
-
-    before, scales = outputs(), (agent.value_scale, *agent._stats.std)
-    agent.collect(3)
-    assert outputs() == pytest.approx(before, rel=1e-9)
-    assert not np.any(np.array(scales) == (agent.value_scale, *agent._stats.std)) and agent.value_scale > 1
-
-
-def test_advantages_and_targets_are_those_of_a_slow_reference():
-    """From the value function of each observation and the next, with the settings' gamma and lambda."""
-    options = {"gamma": 0.9, "lam": 0.7, "use_return_normalisation": False, "output_gain": 1.0}
-    learner = make_learner(linear_quadratic.ending_kernel(), **options)
-    agent = learner._agent
-    learner.iterate(0, 0)
-    segments = agent.streams.collect(agent.theta, agent._noise(1), 1)
-    batch = agent._prepared(segments)
-    values, after = (
-        agent._value_forward(agent._value_theta, agent._seen(rows))[..., 0]
-        for rows in (segments.observations, segments.next_observations)
-    )
-    advantages = np.zeros_like(values)
-    for n, t in np.ndindex(values.shape):
-        for k in range(t, values.shape[1]):
-            future = 0.0 if segments.is_terminal[n, k] else after[n, k]
-            advantages[n, t] += (0.9 * 0.7) ** (k - t) * (segments.rewards[n, k] + 0.9 * future - values[n, k])
-            if segments.is_last[n, k]:
-                break
-    assert segments.is_terminal.any()
-    assert batch.targets == pytest.approx(advantages + values, rel=1e-9)
-    assert batch.advantages == pytest.approx((advantages - advantages.mean()) / advantages.std(), rel=1e-5)
+def test_old_log_probabilities_are_those_of_the_gaussian_but_for_a_constant():
+    offsets, std = np.random.default_rng(0).normal(size=(2, 3, 2)), np.array([0.5, 2.0])
+    batch = Batch(None, None, offsets, None, None)
+    density = np.exp(-0.5 * (offsets / std) ** 2) / std
+    assert np.exp(ppo1.old_log_probabilities(batch, np.log(std))) == pytest.approx(density.prod(axis=2))
 
 
 def test_schedules_follow_the_global_count_of_timesteps():
     learner = make_learner(decay_timesteps=1000)
-    assert [learner._decay(steps) for steps in (0, 250, 1000, 2000)] == [1.0, 0.75, 0.0, 0.0]
+    assert [ppo1.decay_at(steps, learner.config) for steps in (0, 250, 1000, 2000)] == [1.0, 0.75, 0.0, 0.0]
+    assert ppo1.decay_at(10**9, ppo1.Config()) == 1.0
     learner.iterate(0, 0)
     assert learner.iterate(1, 900)["step_norm"] > 0
     assert learner.iterate(2, 1000)["step_norm"] == pytest.approx(0, abs=1e-5)  # float32
@@ -147,3 +106,33 @@ def test_ppo1_approaches_the_optimum_of_the_linear_quadratic_toy():
         learner.iterate(i, 0)
     best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
     assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.25 * best
+
+
+def test_continued_from_its_state_a_run_is_the_same():
+    learner, other = make_learner(), make_learner()
+    rows = [learner.iterate(i, 0) for i in range(2)]
+    saved = {name: {key: np.array(value) for key, value in part.items()} for name, part in learner.state().items()}
+    rows += [learner.iterate(i, 0) for i in range(2, 4)]
+    other.load_state(saved)
+    assert [other.iterate(i, 0) for i in range(2, 4)] == rows[2:]
+    np.testing.assert_array_equal(learner.theta, other.theta)
+
+
+def test_first_ratios_are_one():
+    """The first gradient of an update is that of the advantages alone: old and new probabilities agree."""
+    learner = make_learner(num_epochs=1, minibatch_size=120, learning_rate=1e-12, value_coefficient=0.0)
+    learner.iterate(0, 0)
+    row = learner.iterate(1, 0)
+    assert row["loss"] == pytest.approx(0.0, abs=1e-5)  # minus the mean of standardised advantages
+    assert row["kl"] == pytest.approx(0.0, abs=1e-9) and row["surrogate_gain"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_decaying_clip_needs_its_end():
+    with pytest.raises(ValueError, match="is_clip_decayed needs decay_timesteps; pass --set decay_timesteps"):
+        ppo1.check(ppo1.Config(is_clip_decayed=True), linear_quadratic.kernel(), 1)
+
+
+def test_run_that_outlasts_the_learning_rate_is_remarked():
+    config = ppo1.Config(decay_timesteps=1e5)
+    assert config.remarks(None, 10**5) == []
+    assert "pass --set decay_timesteps=200000" in config.remarks(None, 2 * 10**5)[0]

@@ -1,6 +1,7 @@
 """Options that algorithms share, the checks of them, and the exploration noise that they describe."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,63 +11,64 @@ from ..parallel.checks import require_memory, require_trajectories
 from ..sampling.noise import KINDS, Colour
 from ..sampling.replay import row_width
 
+paper = partial(option, group="The paper's options")
+baselines = partial(option, group="Options of openai/baselines")
+ours = partial(option, group="Options beyond the paper")
+
 
 @dataclass(frozen=True)
 class OnPolicySettings(Settings):
     """Options of TRPO and PPO1."""
 
-    # Batch
-    num_trajectories: int = option(
+    num_trajectories: int = paper(
         2, "streams of episodes, over all ranks (with the next: 2048 steps, SB3)", low=1, high=10**6
     )
-    steps_per_trajectory: int = option(
+    steps_per_trajectory: int = paper(
         1024, "steps of each stream per update (SB3's PPO: 2048 of one stream)", low=2, high=10**9
     )
-    # Advantages (arXiv 1506.02438)
-    gamma: float = option(0.99, "discount per step (openai/baselines)", above=0, high=1)
-    lam: float = option(0.95, "lambda of GAE (openai/baselines ppo1, SB3)", low=0, high=1)
-    # Networks
-    hidden_sizes: tuple[int, ...] = option((64, 64), "hidden layers of policy and value, tanh (SB3)", low=1, high=4096)
-    output_gain: float = option(0.01, "scale of the policy's initial output weights (all)", low=0, high=10)
-    initial_std: float = option(1.0, "initial standard deviation of the action (all)", above=0, high=1e6)
-    use_observation_normalisation: bool = option(
+    gamma: float = paper(0.99, "discount per step (openai/baselines)", above=0, high=1)
+    lam: float = paper(0.95, "lambda of GAE (openai/baselines ppo1, SB3)", low=0, high=1)
+    hidden_sizes: tuple[int, ...] = paper((64, 64), "hidden layers of policy and value, tanh (SB3)", low=1, high=4096)
+    initial_std: float = paper(1.0, "initial standard deviation of the action (all)", above=0, high=1e6)
+
+    output_gain: float = baselines(0.01, "scale of the policy's initial output weights (all)", low=0, high=10)
+    use_observation_normalisation: bool = baselines(
         True, "networks see observations scaled to mean 0 and deviation 1 (openai/baselines: yes)"
     )
-    use_return_normalisation: bool = option(True, "values are fitted in units of the returns' r.m.s. (as in CleanRL)")
+
+    use_return_normalisation: bool = ours(True, "values are fitted in units of the returns' r.m.s. (as in CleanRL)")
 
 
 @dataclass(frozen=True)
 class OffPolicySettings(Settings):
     """Options of DDPG and TD3."""
 
-    # Rounds of steps and updates
-    num_trajectories: int = option(
-        1, "streams of episodes over all ranks, each with its part of the replay", low=1, high=10**6
-    )
-    steps_per_round: int = option(50, "steps of each stream between updates (Spinning Up)", low=1, high=10**9)
-    updates_per_round: int = option(
-        50, "updates after these steps, independent of num_trajectories (Spinning Up)", low=0, high=10**9
-    )
-    rounds_per_iteration: int = option(20, "rounds per row of the log", low=1, high=10**9)
-    random_timesteps: int = option(10_000, "first steps: uniformly random, no updates (SB3 zoo)", low=0, high=10**12)
-    # The papers'
-    gamma: float = option(0.99, "discount per step (all)", above=0, high=1)
-    hidden_sizes: tuple[int, ...] = option((256, 256), "hidden layers of actor and critics (CleanRL)", low=1, high=4096)
-    activation: str = option(
-        "relu", "activation of the hidden layers (all but openai/baselines)", choices=("relu", "tanh")
-    )
-    use_tanh_output: bool = option(True, "actions through a tanh onto their range (all); else linear")
-    actor_learning_rate: float = option(1e-3, "Adam's step for the actor (SB3)", above=0, high=1)
-    critic_learning_rate: float = option(1e-3, "Adam's step for the critics (SB3)", above=0, high=1)
-    batch_size: int = option(256, "transitions per update, over all ranks (SB3)", low=1, high=10**9)
-    buffer_size: int = option(10**6, "transitions kept, over all ranks (all)", low=1, high=10**12)
-    target_rate: float = option(0.005, "tau: rate of the Polyak averages (all but openai/baselines)", above=0, high=1)
-    # Exploration
-    noise: str = option("gaussian", "colour of the noise on actions (CleanRL, SB3 zoo)", choices=KINDS)
-    noise_std: float = option(
+    gamma: float = paper(0.99, "discount per step (all)", above=0, high=1)
+    hidden_sizes: tuple[int, ...] = paper((256, 256), "hidden layers of actor and critics (CleanRL)", low=1, high=4096)
+    actor_learning_rate: float = paper(1e-3, "Adam's step for the actor (SB3)", above=0, high=1)
+    critic_learning_rate: float = paper(1e-3, "Adam's step for the critics (SB3)", above=0, high=1)
+    batch_size: int = paper(256, "transitions per update, over all ranks (SB3)", low=1, high=10**9)
+    buffer_size: int = paper(10**6, "transitions kept, over all ranks (all)", low=1, high=10**12)
+    target_rate: float = paper(0.005, "tau: rate of the Polyak averages (all but openai/baselines)", above=0, high=1)
+    random_timesteps: int = paper(10_000, "first steps: uniformly random, no updates (SB3 zoo)", low=0, high=10**12)
+    noise: str = paper("gaussian", "colour of the noise on actions (CleanRL, SB3 zoo)", choices=KINDS)
+    noise_std: float = paper(
         0.1, "its standard deviation, in units of half the action's range (CleanRL, SB3 zoo)", low=0, high=1e3
     )
-    noise_bandwidth: float = option(1.0, "relative bandwidth of ou, pink and lowpass noise (paper)", above=0, high=1)
+
+    num_trajectories: int = ours(
+        1, "streams of episodes over all ranks, each with its part of the replay", low=1, high=10**6
+    )
+    steps_per_round: int = ours(50, "steps of each stream between updates (Spinning Up)", low=1, high=10**9)
+    updates_per_round: int = ours(
+        50, "updates after these steps, independent of num_trajectories (Spinning Up)", low=0, high=10**9
+    )
+    rounds_per_iteration: int = ours(20, "rounds per row of the log", low=1, high=10**9)
+    activation: str = ours(
+        "relu", "activation of the hidden layers (all but openai/baselines)", choices=("relu", "tanh")
+    )
+    use_tanh_output: bool = ours(True, "actions through a tanh onto their range (all); else linear")
+    noise_bandwidth: float = ours(1.0, "relative bandwidth of ou, pink and lowpass noise (TDPO)", above=0, high=1)
 
     def network_style(self, environment) -> mlp.Style:
         """Return the activations and the output scaling of the actor."""

@@ -1,16 +1,16 @@
-"""Adam by minibatches: all steps at once and step by step, against plain NumPy."""
+"""Adam on minibatches, on one rank and shared in blocks, against plain NumPy."""
 
 import numpy as np
 import pytest
 
-from tdpo_baselines.common.optim import minibatch as descent
+from tdpo_baselines.common.optim import minibatch
 from tdpo_baselines.common.optim.adam import Adam
-from tdpo_baselines.common.optim.minibatch import Descent
+from tdpo_baselines.common.optim.minibatch import MinibatchAdam, clip_by_norm
 from tdpo_baselines.common.parallel.comm import Comm
 
 
 def squared_error(theta, rows, decay):
-    """Of a linear function of all but the last column, which is its target; weighted by `decay`."""
+    """Return `decay` times the squared error of a linear function of all columns but the last, its target."""
     return decay * ((rows[:, :-1] @ theta[:, None])[:, 0] - rows[:, -1]) ** 2
 
 
@@ -32,25 +32,31 @@ def by_hand(rows, *, num_epochs, rng, size, learning_rate, decay, max_norm):
     return theta, np.mean(losses)
 
 
-@pytest.mark.parametrize("rows_per_block", [256, 16])  # all at once; 50 rows in 4 blocks, the last not full
-def test_descent_is_adam_on_minibatches(monkeypatch, rows_per_block):
-    monkeypatch.setattr(descent, "ROWS_PER_BLOCK", rows_per_block)
+@pytest.mark.parametrize("rows_per_block", [256, 16])  # one block; 50 rows in 4 blocks, the last not full
+def test_steps_are_those_of_adam_on_minibatches(monkeypatch, rows_per_block):
+    monkeypatch.setattr(minibatch, "ROWS_PER_BLOCK", rows_per_block)
     rows = np.random.default_rng(0).normal(size=(230, 4))
     rows[:, 3] += rows[:, :3] @ [1.0, 2.0, 3.0]  # gradients are longer than max_norm at first
     schedule = {"num_epochs": 3, "learning_rate": 0.05, "decay": 0.5}
-    steps = Descent(squared_error, 50, Comm(), max_norm=0.8, epsilon=1e-5)
-    theta, adam, loss = steps.run(np.zeros(3), Adam.of_size(3), rows, rng=np.random.default_rng(1), **schedule)
+    fit = MinibatchAdam(squared_error, 50, Comm(), max_norm=0.8, epsilon=1e-5)
+    theta, adam, loss = fit.minimise(np.zeros(3), Adam.of_size(3), rows, rng=np.random.default_rng(1), **schedule)
     expected, mean_loss = by_hand(rows, rng=np.random.default_rng(1), size=50, max_norm=0.8, **schedule)
     assert theta == pytest.approx(expected, rel=1e-4) and loss == pytest.approx(mean_loss, rel=1e-5)
     assert adam.count == 12 and np.linalg.norm(theta) > 0.1
 
 
-def test_descent_goes_on_from_its_moments():
+def test_minimising_continues_from_its_moments():
     rows = np.random.default_rng(0).normal(size=(64, 4))
-    steps = Descent(squared_error, 64, Comm(), max_norm=None, epsilon=1e-8)
+    fit = MinibatchAdam(squared_error, 64, Comm(), max_norm=None, epsilon=1e-8)
     options = {"rng": np.random.default_rng(1), "learning_rate": 0.05}
-    whole, _, _ = steps.run(np.zeros(3), Adam.of_size(3), rows, num_epochs=4, **options)
+    whole, _, _ = fit.minimise(np.zeros(3), Adam.of_size(3), rows, num_epochs=4, **options)
     options["rng"] = np.random.default_rng(1)
-    theta, adam, _ = steps.run(np.zeros(3), Adam.of_size(3), rows, num_epochs=2, **options)
-    parts, _, _ = steps.run(theta, adam, rows, num_epochs=2, **options)
+    theta, adam, _ = fit.minimise(np.zeros(3), Adam.of_size(3), rows, num_epochs=2, **options)
+    parts, _, _ = fit.minimise(theta, adam, rows, num_epochs=2, **options)
     np.testing.assert_array_equal(parts, whole)
+
+
+def test_gradients_are_clipped_by_their_norm_only_if_they_are_longer():
+    assert clip_by_norm(np.array([3.0, 4.0]), 0.5) == pytest.approx([0.3, 0.4])
+    assert np.array_equal(clip_by_norm(np.array([3.0, 4.0]), 6.0), [3.0, 4.0])
+    assert np.array_equal(clip_by_norm(np.array([3.0, 4.0]), None), [3.0, 4.0])

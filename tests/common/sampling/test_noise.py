@@ -1,4 +1,4 @@
-"""Exploration noise: variance and spectrum of every colour, and that it goes on where it stopped."""
+"""Exploration noise: variance and spectrum of every colour, and that it continues from its state."""
 
 import numpy as np
 import pytest
