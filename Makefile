@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: venv demo test check bench faults system-deps clean
+.PHONY: venv demo test check docs bench faults system-deps clean
 venv: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
@@ -36,6 +36,9 @@ check: venv
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
+
+docs: venv
+	$(BIN)/mkdocs build --strict
 
 bench: venv
 	$(BIN)/python benchmarks/rollout_speed.py

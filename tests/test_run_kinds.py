@@ -1,4 +1,4 @@
-"""Every kind of run is one run: on any number of ranks, killed, resumed; and what ends it, ends it on all of them."""
+"""Every kind of run gives the same result on any number of ranks, killed and resumed; errors end all ranks."""
 
 import json
 import os
@@ -19,7 +19,7 @@ LEG_RUN = ("--env", "leg", "--set", *LEG, "--num_iterations", "12", "--checkpoin
 
 @pytest.fixture(scope="module")
 def leg_reference(program, tmp_path_factory):
-    """MuJoCo's solver, a main trajectory shared by all branches, and every schedule, on one rank."""
+    """Return a run on one rank with MuJoCo's solver, a main trajectory shared by all branches, and every schedule."""
     folder = tmp_path_factory.mktemp("leg") / "run"
     process = program("run", *LEG_RUN, str(folder))
     assert process.returncode == 0, process.stderr
@@ -73,7 +73,7 @@ KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on ever
 
 @pytest.mark.parametrize("algorithm", ["trpo", "td3"])
 def test_baseline_killed_and_resumed_on_other_ranks_is_the_same(background_program, program, tmp_path, algorithm):
-    """Replay and noise included. Killed after the second row, or later."""
+    """The kill comes after the second row or later; replay and noise must survive it."""
     text = {"trpo": "steps_per_trajectory=300", "td3": f"{OFF_POLICY} noise=ou noise_bandwidth=0.3 buffer_size=5000"}
     arguments = ("--alg", algorithm, "--env", "pendulum-nlr", "--set", *text[algorithm].split(), "num_trajectories=5")
     arguments = (*arguments, "hidden_sizes=8,8", "--num_iterations", "300", "--checkpoint_every", "2", "--log_dir")
@@ -122,7 +122,7 @@ def test_stages_end_at_their_time_and_the_run_goes_on_the_same_when_stopped_ther
 
 
 def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
-    """Long dot products would be split over threads, and so depend on the cores, were threads not limited."""
+    """Without a limit, long dot products are split over threads, and their sums depend on the number of cores."""
     large = ("--env", "pendulum-nlr", "--set", "num_trajectories=3", "num_branches=1", "hidden_sizes=128,128")
     arguments = (*large, "--num_iterations", "4", "--log_dir")
     assert program("run", *arguments, str(tmp_path / "all-cores")).returncode == 0
@@ -140,11 +140,11 @@ def test_exception_on_one_rank_ends_the_job_with_its_traceback(mpirun, tmp_path,
         "import sys, tdpo_baselines.tdpo.tdpo as tdpo\n"
         "from tdpo_baselines import run\n"
         "from tdpo_baselines.common.parallel import launcher\n"
-        "best_step = tdpo.best_step\n"
+        "scale_to_trust_region = tdpo.scale_to_trust_region\n"
         "def broken(*arguments):\n"
         f"    if launcher.rank() == 1: raise {kind}('planted')\n"
-        "    return best_step(*arguments)\n"
-        "tdpo.best_step = broken\n"
+        "    return scale_to_trust_region(*arguments)\n"
+        "tdpo.scale_to_trust_region = broken\n"
         "sys.exit(run.main())\n"
     )
     command = [mpirun, "-np", "3", sys.executable, "-c", code, *SMALL, "--log_dir", str(tmp_path / "run")]

@@ -1,4 +1,4 @@
-"""The program as a user meets it: one run on any number of ranks, killed and resumed."""
+"""The program as a user runs it: on any number of ranks, killed and resumed."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ LENGTH = "120"  # iterations: long enough to be killed on the way
 
 @pytest.fixture(scope="module")
 def reference(program, tmp_path_factory):
-    """An undisturbed run on one rank."""
+    """Return an undisturbed run on one rank."""
     folder = tmp_path_factory.mktemp("reference") / "run"
     process = program("run", *SMALL, "--num_iterations", LENGTH, "--checkpoint_every", "7", "--log_dir", str(folder))
     assert process.returncode == 0, process.stderr
@@ -136,7 +136,7 @@ def test_tensorboard_events_are_written_or_the_remedy_is_named(program, tmp_path
 
 
 class Malicious:
-    """Pickled, it writes a file when it is loaded."""
+    """An object whose pickle writes a file when it is loaded."""
 
     def __init__(self, path):
         self._path = path

@@ -52,8 +52,6 @@ class Settings:
         other.__dict__.update(self.__dict__, **values)
         return other
 
-    changed = with_values
-
     def describe(self) -> str:
         """Return a text with the value, range and meaning of every option, under the headings of their groups."""
         groups: dict[str, list[str]] = {"": []}

@@ -54,7 +54,7 @@ def reset_to_fixed_start(params, start, state):
 
 
 def fixed_start_kernel() -> Kernel:
-    """The same with a single start."""
+    """Return the kernel with a single start."""
     return replace(kernel(), reset=reset_to_fixed_start, start_size=0)
 
 
@@ -65,12 +65,12 @@ def step_in_box(params, state, action):
 
 
 def ending_kernel() -> Kernel:
-    """The same, but a trajectory ends when it leaves a box."""
+    """Return the kernel with trajectories that end when they leave a box."""
     return replace(kernel(), step=step_in_box)
 
 
 def fixed_ending_kernel() -> Kernel:
-    """The same from a single start."""
+    """Return the kernel with a single start and trajectories that end when they leave a box."""
     return replace(fixed_start_kernel(), step=step_in_box)
 
 
@@ -85,17 +85,17 @@ def step_limited_in_box(params, state, action):
 
 
 def limited_kernel() -> Kernel:
-    """The same, with limits about another centre for each action."""
+    """Return the ending kernel with limits about another centre for each action."""
     return replace(ending_kernel(), step=step_limited_in_box, action_low=LOW, action_high=HIGH)
 
 
 def cost(states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    """Of rows [R, 2], [R, 2]. [R]"""
+    """Return the cost [R] of states [R, 2] and actions [R, 2]."""
     return np.sum(states**2, axis=1) + ACTION_COST * np.sum(actions**2, axis=1)
 
 
 def mean_cost(gain: np.ndarray) -> float:
-    """Expected cost of the static policy u = x gain from uniform starts in [-1, 1]^2, exactly."""
+    """Return the exact expected cost of the static policy u = x gain from uniform starts in [-1, 1]^2."""
     covariance = np.eye(2) / 3
     closed = STATE + INPUT @ gain.T
     weight = np.eye(2) + ACTION_COST * gain @ gain.T
@@ -107,7 +107,7 @@ def mean_cost(gain: np.ndarray) -> float:
 
 
 def best_gain() -> np.ndarray:
-    """The best static gain for this horizon, by Newton-like descent on the exact cost."""
+    """Return the best static gain for this horizon, by quasi-Newton descent on the exact cost."""
     from scipy.optimize import minimize
 
     return minimize(lambda k: mean_cost(k.reshape(2, 2)), np.zeros(4), tol=1e-12).x.reshape(2, 2)

@@ -1,4 +1,4 @@
-"""An environment of which one episode in three pays NaN at its 70th step."""
+"""An environment in which one episode in three has a reward of NaN at its 70th step."""
 
 import gymnasium
 import numpy as np

@@ -1,4 +1,4 @@
-"""An environment as one wrote them for gym 0.21: `seed`, a bare observation from `reset`, four results from `step`."""
+"""An environment in the style of gym 0.21: `seed`, a bare observation from `reset`, four results from `step`."""
 
 import gym
 import numpy as np
@@ -6,7 +6,7 @@ from gym.utils import seeding
 
 
 class Slide(gym.Env):
-    """A point is pushed back to the origin; it ends too far out."""
+    """A point to be pushed back to the origin; the episode ends when it is too far out."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), dtype=np.float64)
     action_space = gym.spaces.Box(-1.0, 1.0, (1,), dtype=np.float32)

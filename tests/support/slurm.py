@@ -47,7 +47,7 @@ def is_installed() -> bool:
 
 
 class Slurm:
-    """`environment` makes Slurm's commands speak to this one."""
+    """A cluster of one node. Slurm's commands use it when they are run with `environment`."""
 
     def __init__(self, folder: Path):
         for name in ("", "state", "spool", "munge"):
@@ -87,7 +87,7 @@ class Slurm:
         return done.stdout
 
     def states(self, job: str) -> set[str]:
-        """Of a job's tasks."""
+        """Return the states of a job's tasks."""
         return set(self.run("squeue", "-h", "-r", "-a", "-t", "all", "-j", job, "-o", "%T").split())
 
     def wait_for(self, is_true, what: str, seconds: float = 120) -> None:
