@@ -9,6 +9,7 @@ from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.harness import checkpoint
 from tdpo_baselines.ppo1 import ppo1
 
 SIZES = (4, 6, 2)
@@ -108,14 +109,17 @@ def test_ppo1_approaches_the_optimum_of_the_linear_quadratic_toy():
     assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.25 * best
 
 
-def test_continued_from_its_state_a_run_is_the_same():
-    learner, other = make_learner(), make_learner()
-    rows = [learner.iterate(i, 0) for i in range(2)]
-    saved = {name: {key: np.array(value) for key, value in part.items()} for name, part in learner.state().items()}
-    rows += [learner.iterate(i, 0) for i in range(2, 4)]
-    other.load_state(saved)
-    assert [other.iterate(i, 0) for i in range(2, 4)] == rows[2:]
-    np.testing.assert_array_equal(learner.theta, other.theta)
+@pytest.mark.parametrize("minibatch_size", [30, 300])  # on one rank, and shared in blocks
+@pytest.mark.parametrize("num_before", [1, 2])  # before the first update, and after one
+def test_continued_from_its_checkpoint_a_run_is_the_same(minibatch_size, num_before, tmp_path):
+    options = {"steps_per_trajectory": 110, "minibatch_size": minibatch_size}
+    learner, other = (make_learner(**options) for _ in range(2))
+    for i in range(num_before):
+        learner.iterate(i, 0)
+    checkpoint.save(tmp_path, 1, learner.state(), keep=1)
+    other.load_state(checkpoint.load_newest(tmp_path))
+    rows = [[one.iterate(i, 0) for i in range(num_before, 4)] for one in (learner, other)]
+    assert rows[0] == rows[1] and np.array_equal(learner.theta, other.theta)
 
 
 def test_first_ratios_are_one():

@@ -7,6 +7,7 @@ import pytest
 from tdpo_baselines.common.learners.actor_critic import Policy
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.harness import checkpoint
 from tdpo_baselines.trpo import trpo
 
 GAMMA = 0.9
@@ -115,14 +116,17 @@ def test_trpo_approaches_the_optimum_of_the_linear_quadratic_toy():
     assert linear_quadratic.mean_cost(np.zeros((2, 2))) > 1.5 * best
 
 
-def test_continued_from_its_state_a_run_is_the_same():
-    learner, other = make_learner(linear_quadratic.kernel()), make_learner(linear_quadratic.kernel())
-    rows = [learner.iterate(i, 0) for i in range(2)]
-    saved = {name: {key: np.array(value) for key, value in part.items()} for name, part in learner.state().items()}
-    rows += [learner.iterate(i, 0) for i in range(2, 4)]
-    other.load_state(saved)
-    assert [other.iterate(i, 0) for i in range(2, 4)] == rows[2:]
-    np.testing.assert_array_equal(learner.theta, other.theta)
+@pytest.mark.parametrize("minibatch_size", [30, 300])  # on one rank, and shared in blocks
+@pytest.mark.parametrize("num_before", [1, 2])  # before the first update, and after one
+def test_continued_from_its_checkpoint_a_run_is_the_same(minibatch_size, num_before, tmp_path):
+    options = {"steps_per_trajectory": 110, "value_minibatch_size": minibatch_size}
+    learner, other = (make_learner(linear_quadratic.kernel(), **options) for _ in range(2))
+    for i in range(num_before):
+        learner.iterate(i, 0)
+    checkpoint.save(tmp_path, 1, learner.state(), keep=1)
+    other.load_state(checkpoint.load_newest(tmp_path))
+    rows = [[one.iterate(i, 0) for i in range(num_before, 4)] for one in (learner, other)]
+    assert rows[0] == rows[1] and np.array_equal(learner.theta, other.theta)
 
 
 def test_minibatch_larger_than_the_batch_is_refused():

@@ -12,12 +12,12 @@ class Adam(NamedTuple):
 
     mean: Any  # [P]
     square: Any  # [P]
-    count: Any = 0.0  # gradients so far
+    count: Any  # gradients so far
 
     @classmethod
     def of_size(cls, size: int) -> "Adam":
         """Return the moments before the first gradient."""
-        return cls(np.zeros(size), np.zeros(size))
+        return cls(np.zeros(size), np.zeros(size), np.zeros(()))
 
     def step(self, gradient, *, learning_rate, epsilon: float = 1e-8) -> tuple["Adam", Any]:
         """Return the moments after a gradient, and the change of the parameters in its direction."""

@@ -11,6 +11,7 @@ from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.replay import Transitions
 from tdpo_baselines.ddpg import ddpg
+from tdpo_baselines.harness import checkpoint
 from tdpo_baselines.td3 import td3
 
 
@@ -155,15 +156,22 @@ def test_transitions_are_those_of_the_segments_with_time_limits_not_terminal():
     assert np.abs(rows.actions).max() <= 1 and rows.actions.std() == pytest.approx(3**-0.5, 0.15)
 
 
+@pytest.mark.parametrize("is_solo", [True, False])
+@pytest.mark.parametrize("num_before", [1, 2])  # before the first update, and after some
 @pytest.mark.parametrize(("algorithm", "options"), [(td3, {"noise": "ou"}), (ddpg, {"parameter_noise_std": 0.3})])
-def test_continued_from_its_state_a_run_is_the_same(algorithm, options):
+def test_continued_from_its_checkpoint_a_run_is_the_same(
+    algorithm, options, num_before, is_solo, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(replay_learner, "MAX_SOLO_ROWS", 512 if is_solo else 0)
+    options = {**options, "num_trajectories": 2, "random_timesteps": 240}
     learner, other = make_learner(algorithm, **options), make_learner(algorithm, **options)
-    rows = [learner.iterate(i, 60 * i) for i in range(2)]
-    saved = {name: {key: np.array(value) for key, value in part.items()} for name, part in learner.state().items()}
-    rows += [learner.iterate(i, 60 * i) for i in range(2, 4)]
-    other.load_state(saved)
-    assert [other.iterate(i, 60 * i) for i in range(2, 4)] == rows[2:]
-    np.testing.assert_array_equal(learner.theta, other.theta)
+    for i in range(num_before):
+        learner.iterate(i, 120 * i)
+    assert learner.num_updates == (0 if num_before == 1 else 7)
+    checkpoint.save(tmp_path, 1, learner.state(), keep=1)
+    other.load_state(checkpoint.load_newest(tmp_path))
+    rows = [[one.iterate(i, 120 * i) for i in range(num_before, 4)] for one in (learner, other)]
+    assert rows[0] == rows[1] and np.array_equal(learner.theta, other.theta)
 
 
 def test_replicated_state_is_the_state_without_the_rows_of_the_replay():
