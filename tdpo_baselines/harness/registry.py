@@ -79,13 +79,13 @@ def make_environment(name: str, options: dict) -> "Environment":
     import gymnasium
 
     from ..common.sampling import classic_gym
-    from ..common.sampling.gym_roller import GymEnvironment, say_warnings_once
+    from ..common.sampling.gym_environment import GymEnvironment, print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     own_options = _without_delay(env_id, options)
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
-        say_warnings_once()
+        print_warnings_once()
         expected = Exception  # others' code may raise anything
     try:
         if env_id.startswith(classic_gym.PREFIX):

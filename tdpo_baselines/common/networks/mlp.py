@@ -1,14 +1,12 @@
-"""The policy network as compiled code: what acts in rollouts, without TensorFlow.
+"""The policy network as compiled code, which acts in rollouts without TensorFlow.
 
-Parameters are one flat vector theta: for each layer its weights [in, out] row by row, then its
-biases [out]. Hidden layers are tanh and the output is linear unless a `Style` says otherwise. The
-network acts for up to LANES observations at once, because streaming the weights through the processor costs
-as much as the arithmetic; a lane's action does not depend on the others'. All arithmetic is IEEE double
-in a fixed order (explicit fused multiply-add, an own tanh), so an action is the same to the bit wherever
-it is computed.
+Layout of the parameters: theta [P] is flat; it holds for each layer its weights [in, out] row by row, then its biases
+[out]. Layout of the activations: a flat array that holds for each layer (observations, hidden layers, actions) its
+values [LANES, width], padded to a multiple of 2 CHUNKs. `Workspace` has views of its ends.
 
-    activations = [observations | hidden layer 1 | ... | actions], each part [LANES, width] in a row,
-                  filled with zeros to a multiple of 2 CHUNKs
+The network acts on up to LANES observations at once, because loading the weights costs as much as the arithmetic. A
+lane's action does not depend on the other lanes. All arithmetic is IEEE double precision in a fixed order, so an
+action is the same to the bit wherever it is computed.
 """
 
 from typing import NamedTuple
@@ -16,20 +14,20 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .simd import expm1_of, fma, load, load_repeated, quotient, reduced, store, tanh_of
+from .simd import expm1, fma, load, load_repeated, reduce_argument, store, tanh_from_expm1, tanh_scalar
 from .templates import compile_template
 
 LANES = 4
-FEW_LANES = 2  # as many or fewer observations take about half the time
-CHUNK = 16  # units that tanh works on together
+FEW_LANES = 2  # a large layer takes about half the time for this many observations or fewer
+CHUNK = 16  # units per vector of the tanh
 
 
 class Style(NamedTuple):
-    """What follows the layers."""
+    """Activation and output scaling of a network."""
 
     hidden: str = "tanh"  # or "relu"
-    is_squashed: bool = False  # outputs are a tanh
-    centre: tuple[float, ...] = ()  # outputs are centre + scale times that, or as they are if these are empty
+    is_squashed: bool = False  # outputs pass through a tanh
+    centre: tuple[float, ...] = ()  # outputs are centre + scale * output; unscaled if empty
     scale: tuple[float, ...] = ()
 
 
@@ -37,12 +35,12 @@ PLAIN = Style()
 
 
 def num_parameters(sizes: tuple[int, ...]) -> int:
-    """Length of theta for layer sizes (observation, hidden..., action)."""
+    """Return the length of theta for layer sizes (observation, hidden..., action)."""
     return sum((n + 1) * m for n, m in zip(sizes, sizes[1:]))
 
 
 def layers(theta, sizes: tuple[int, ...], reshape=np.reshape) -> list[tuple]:
-    """Weights [in, out] and biases [out] of each layer; `reshape` is that of theta's kind."""
+    """Return the weights [in, out] and biases [out] of each layer; `reshape` belongs to theta's library."""
     parts, start = [], 0
     for n, m in zip(sizes, sizes[1:]):
         end = start + n * m
@@ -52,16 +50,36 @@ def layers(theta, sizes: tuple[int, ...], reshape=np.reshape) -> list[tuple]:
 
 
 def initial_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_gain: float) -> np.ndarray:
-    """Xavier-uniform weights, the output layer's scaled by `output_gain`; biases zero."""
+    """Return Xavier-uniform weights, the output layer's scaled by `output_gain`, and zero biases. [P]"""
     parts = []
     for layer, (n, m) in enumerate(zip(sizes, sizes[1:])):
         bound = np.sqrt(6.0 / (n + m)) * (output_gain if layer == len(sizes) - 2 else 1.0)
         parts += [rng.uniform(-bound, bound, n * m), np.zeros(m)]
-    return np.concatenate(parts)  # [P]
+    return np.concatenate(parts)
+
+
+class Workspace(NamedTuple):
+    """The activations of a network, and views of its observations and actions."""
+
+    activations: np.ndarray
+    observations: np.ndarray  # [LANES, O]
+    actions: np.ndarray  # [LANES, A]
+
+
+def make_workspace(sizes: tuple[int, ...]) -> Workspace:
+    """Return memory for a network of these layer sizes."""
+    activations, first, num = np.zeros(num_activations(sizes)), num_activations(sizes[:-1]), LANES * sizes[-1]
+    observations = activations[: LANES * sizes[0]].reshape(LANES, -1)
+    return Workspace(activations, observations, activations[first : first + num].reshape(LANES, -1))
+
+
+def num_activations(sizes: tuple[int, ...]) -> int:
+    """Return the length of the activations of these layers, which is where those of the next layer begin."""
+    return sum(-(-LANES * width // (2 * CHUNK)) * 2 * CHUNK for width in sizes)
 
 
 def compile_act(sizes: tuple[int, ...], style: Style = PLAIN):
-    """act(theta, activations, num) for these layer sizes: reads `num` observations, fills all the rest for them."""
+    """Return the compiled act(theta, activations, num): fill in the actions for the first `num` observations."""
     num_layers = len(sizes) - 1
     weights_at = [num_parameters(sizes[: k + 1]) for k in range(num_layers)]
     units_at = [num_activations(sizes[:k]) for k in range(num_layers + 1)]
@@ -70,158 +88,143 @@ def compile_act(sizes: tuple[int, ...], style: Style = PLAIN):
         n, m = sizes[k], sizes[k + 1]
         layer = _compile_affine(WEIGHTS=weights_at[k], IN=units_at[k], OUT=units_at[k + 1], N=n, M=m)
         if k == num_layers - 1:
-            act = layer if act is None else compile_template(_both, layer=layer, rest=act)
+            act = layer if act is None else compile_template(_run_output_layer, layer=layer, scale=act)
         else:
-            template = {"tanh": _tanh, "relu": _relu}[style.hidden]
+            template = {"tanh": _apply_tanh, "relu": _apply_relu}[style.hidden]
             hidden = compile_template(template, FIRST=units_at[k + 1], M=m)
-            act = compile_template(_in_sequence, layer=layer, activation=hidden, rest=act)
+            act = compile_template(_run_hidden_layer, layer=layer, activation=hidden, run_rest=act)
     return act
 
 
 def _compile_affine(**where):
-    """A layer without its activation; a large one for few lanes and for many."""
-    many = _compile_affine_of(LANES, **where)
+    """Return a layer without its activation; a large one has versions for few lanes and for many."""
+    many = _compile_affine_for(LANES, **where)
     if where["N"] * where["M"] < 1024:
         return many
-    return compile_template(_affine, few=_compile_affine_of(FEW_LANES, **where), many=many)
+    return compile_template(_apply_affine, few=_compile_affine_for(FEW_LANES, **where), many=many)
 
 
-def _compile_affine_of(num_lanes: int, **where):
-    """Eight outputs or more are summed one input after the other."""
+def _compile_affine_for(num_lanes: int, **where):
+    """Return a layer for a number of lanes; with at least eight outputs, vectors hold several of them."""
     where["NUM"], m = num_lanes, where["M"]
     if m < 8:
-        return compile_template(_narrow, **where)
+        return compile_template(_apply_narrow, **where)
     where["WIDTH"] = min(32 // num_lanes, m - m % 8)  # so that the sums of all lanes fit into the registers
-    return compile_template(_wide, columns=compile_template(_columns, **where), **where)
+    return compile_template(_apply_wide, add_columns=compile_template(_add_columns, **where), **where)
 
 
 def _compile_output(style: Style, **where):
-    """What is done to the outputs, or None for plain ones."""
+    """Return the output scaling, or None if there is none."""
     if not style.is_squashed and not style.scale:
         return None
     num = where["M"]
     centre, scale = style.centre or (0.0,) * num, style.scale or (1.0,) * num
-    return compile_template(_output, IS_SQUASHED=style.is_squashed, CENTRE=centre, SCALE=scale, **where)
-
-
-def num_activations(sizes: tuple[int, ...]) -> int:
-    """Length of the activations of these layers, and so where the next layer's begin."""
-    return sum(-(-LANES * width // (2 * CHUNK)) * 2 * CHUNK for width in sizes)
+    return compile_template(_scale_output, IS_SQUASHED=style.is_squashed, CENTRE=centre, SCALE=scale, **where)
 
 
 def act_once(act, sizes: tuple[int, ...], theta: np.ndarray, observation: np.ndarray) -> np.ndarray:
-    """One action for one observation, with a compiled `act`."""
-    activations = np.zeros(num_activations(sizes))
-    activations[: sizes[0]] = observation
-    act(theta, activations, 1)
-    start = num_activations(sizes[:-1])
-    return activations[start : start + sizes[-1]].copy()
+    """Return the action [A] for one observation [O], computed by a compiled `act`."""
+    workspace = make_workspace(sizes)
+    workspace.observations[0] = observation
+    act(theta, workspace.activations, 1)
+    return workspace.actions[0].copy()
 
 
 class Forward:
-    """The network for many observations at once: forward(theta, observations [..., O]) -> outputs [..., A]."""
+    """The network for many observations at once: forward(theta, observations [..., O]) returns outputs [..., A]."""
 
     def __init__(self, sizes: tuple[int, ...], style: Style = PLAIN):
         self._sizes = sizes
-        self._compiled = compile_template(
-            _forward,
-            act=compile_act(sizes, style),
-            ACTIVATIONS=num_activations(sizes),
-            OUTPUTS=num_activations(sizes[:-1]),
-        )
+        self._compiled = compile_template(_run_forward, act=compile_act(sizes, style))
         self(np.zeros(num_parameters(sizes)), np.zeros((1, sizes[0])))  # compiles now
 
     def __call__(self, theta: np.ndarray, observations: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(observations).reshape(-1, self._sizes[0])
         outputs = np.empty((len(rows), self._sizes[-1]))
-        self._compiled(theta, rows, outputs)
+        self._compiled(theta, rows, make_workspace(self._sizes), outputs)
         return outputs.reshape(*observations.shape[:-1], self._sizes[-1])
 
 
 @njit(cache=True, error_model="numpy")
-def aligned_copy(theta):
-    """A copy that begins where a line of the processor's cache does."""
+def copy_aligned(theta):
+    """Return a copy that begins on a cache line."""
     memory = np.empty(theta.size + 8)
     first = -(memory.ctypes.data // 8) % 8
     memory[first : first + theta.size] = theta
     return memory[first : first + theta.size]
 
 
-# Templates: names in capitals and functions that are called are bound when they are compiled.
+# Templates: `compile_act` binds the names in capitals and the functions that they call. A layer has N inputs and M
+# outputs; its weights begin at theta[WEIGHTS], its inputs and outputs at activations[IN] and activations[OUT].
 # ruff: noqa: F821
 
 
-def _forward(theta, rows, outputs):
-    """LANES rows at a time; fewer at the end."""
-    theta, activations = theta.copy(), np.zeros(ACTIVATIONS)
-    num_rows, num_inputs, num_outputs = rows.shape[0], rows.shape[1], outputs.shape[1]
-    for first in range(0, num_rows, LANES):
-        num = min(LANES, num_rows - first)
-        for lane in range(num):
-            for i in range(num_inputs):
-                activations[lane * num_inputs + i] = rows[first + lane, i]
-        act(theta, activations, num)
-        for lane in range(num):
-            for i in range(num_outputs):
-                outputs[first + lane, i] = activations[OUTPUTS + lane * num_outputs + i]
+def _run_forward(theta, rows, workspace, outputs):
+    """Act on LANES rows at a time, fewer at the end."""
+    theta = theta.copy()
+    for first in range(0, rows.shape[0], LANES):
+        num = min(LANES, rows.shape[0] - first)
+        workspace.observations[:num] = rows[first : first + num]
+        act(theta, workspace.activations, num)
+        outputs[first : first + num] = workspace.actions[:num]
 
 
-def _in_sequence(theta, activations, num):
+def _run_hidden_layer(theta, activations, num):
     layer(theta, activations, num)
     activation(activations, num)
-    rest(theta, activations, num)
+    run_rest(theta, activations, num)
 
 
-def _both(theta, activations, num):
+def _run_output_layer(theta, activations, num):
     layer(theta, activations, num)
-    rest(activations, num)
+    scale(activations, num)
 
 
-def _output(activations, num):
+def _scale_output(activations, num):
     for lane in range(num):
         for j in range(M):
             x = activations[FIRST + lane * M + j]
-            activations[FIRST + lane * M + j] = CENTRE[j] + SCALE[j] * (tanh_of(x) if IS_SQUASHED else x)
+            activations[FIRST + lane * M + j] = CENTRE[j] + SCALE[j] * (tanh_scalar(x) if IS_SQUASHED else x)
 
 
-def _relu(activations, num):
+def _apply_relu(activations, num):
     for j in range(FIRST, FIRST + num * M):
         activations[j] = max(activations[j], 0.0)
 
 
-def _tanh(activations, num):
-    """Three chunks at a time, each at another stage, so that the processor need not wait for results."""
+def _apply_tanh(activations, num):
+    """Apply tanh to three chunks at a time, each at another stage, so that the processor need not wait for results."""
     last = FIRST + max(num * M - 1, CHUNK) // CHUNK * CHUNK
-    rounded, r = reduced(load(activations, FIRST, 0, 1, CHUNK))
-    e = expm1_of(rounded, r)
-    rounded, r = reduced(load(activations, FIRST + CHUNK, 0, 1, CHUNK))
+    rounded, r = reduce_argument(load(activations, FIRST, 0, 1, CHUNK))
+    e = expm1(rounded, r)
+    rounded, r = reduce_argument(load(activations, FIRST + CHUNK, 0, 1, CHUNK))
     for j in range(FIRST, last - CHUNK, CHUNK):
-        store(activations, j, 0, 1, quotient(e, load(activations, j, 0, 1, CHUNK)))
-        next_rounded, next_r = reduced(load(activations, j + 2 * CHUNK, 0, 1, CHUNK))
-        e = expm1_of(rounded, r)
+        store(activations, j, 0, 1, tanh_from_expm1(e, load(activations, j, 0, 1, CHUNK)))
+        next_rounded, next_r = reduce_argument(load(activations, j + 2 * CHUNK, 0, 1, CHUNK))
+        e = expm1(rounded, r)
         rounded, r = next_rounded, next_r
-    store(activations, last - CHUNK, 0, 1, quotient(e, load(activations, last - CHUNK, 0, 1, CHUNK)))
-    store(activations, last, 0, 1, quotient(expm1_of(rounded, r), load(activations, last, 0, 1, CHUNK)))
+    store(activations, last - CHUNK, 0, 1, tanh_from_expm1(e, load(activations, last - CHUNK, 0, 1, CHUNK)))
+    store(activations, last, 0, 1, tanh_from_expm1(expm1(rounded, r), load(activations, last, 0, 1, CHUNK)))
 
 
-def _affine(theta, activations, num):
+def _apply_affine(theta, activations, num):
     if num <= FEW_LANES:
         few(theta, activations, num)
     else:
         many(theta, activations, num)
 
 
-def _wide(theta, activations, num):
-    """out = x W + b, WIDTH outputs and eight inputs at a time; the last outputs may overlap those before."""
+def _apply_wide(theta, activations, num):
+    """Compute x W + b, WIDTH outputs and eight inputs at a time; the last outputs may overlap those before."""
     for begin in range(0, N, 8):
         for j in range(0, M - M % WIDTH, WIDTH):
-            columns(theta, activations, j, begin, min(begin + 8, N))
+            add_columns(theta, activations, j, begin, min(begin + 8, N))
     if M % WIDTH > 0:
-        columns(theta, activations, M - WIDTH, 0, N)
+        add_columns(theta, activations, M - WIDTH, 0, N)
 
 
-def _columns(theta, activations, j, begin, end):
-    """WIDTH outputs from the j-th on: add what inputs begin, ..., end - 1 contribute. Sums are in registers."""
+def _add_columns(theta, activations, j, begin, end):
+    """Add the contributions of inputs begin, ..., end - 1 to WIDTH outputs from the j-th on; sums are in registers."""
     bias = WEIGHTS + N * M + j
     sums = load(theta, bias, 0, NUM, WIDTH) if begin == 0 else load(activations, OUT + j, M, NUM, WIDTH)
     for i in range(begin, end):
@@ -230,8 +233,8 @@ def _columns(theta, activations, j, begin, end):
     store(activations, OUT + j, M, NUM, sums)
 
 
-def _narrow(theta, activations, num):
-    """out = x W + b for few outputs, four inputs at a time."""
+def _apply_narrow(theta, activations, num):
+    """Compute x W + b for few outputs, four inputs at a time."""
     for j in range(M):
         total = load(theta, WEIGHTS + N * M + j, 0, NUM, 1)
         for i in range(0, N - N % 4, 4):

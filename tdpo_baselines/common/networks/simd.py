@@ -1,7 +1,7 @@
-"""Vectors of doubles in compiled code: numba functions that work on several numbers at once.
+"""Vectors of doubles in compiled code, and a tanh for numbers, vectors and arrays.
 
-A `Vector` is what processors have registers for, and may be longer: it then takes several. Functions of vectors are
-those of numbers, element by element: IEEE double, fused multiply-add only where it is written, an own tanh.
+A `Vector` occupies one or more registers of the processor. Operators and functions work on it element by element, in
+IEEE double precision, with fused multiply-add only where it is written.
 """
 
 import operator
@@ -20,7 +20,7 @@ ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept i
 
 
 class Vector(types.Type):
-    """Doubles side by side in compiled code, worked on together; a number among them stands for as many of it."""
+    """The numba type of `width` doubles. In operations with vectors a number is repeated."""
 
     def __init__(self, width):
         self.width = width
@@ -35,37 +35,37 @@ class _VectorModel(models.PrimitiveModel):
 
 @lower_cast(types.Float, Vector)
 def _cast(context, builder, number_kind, kind, number):
-    return _repeated(builder, number, kind.width)
+    return _repeat(builder, number, kind.width)
 
 
-def _repeated(builder, number, width):
-    """A vector of the same number."""
+def _repeat(builder, number, width):
+    """Return a vector of the same number."""
     kind = ir.VectorType(number.type, width)
     vector = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
-    return _picked(builder, vector, vector, [0] * width)
+    return _pick(builder, vector, vector, [0] * width)
 
 
-def _picked(builder, first, second, order):
-    """Those elements of two vectors, counted through both."""
+def _pick(builder, first, second, order):
+    """Return elements of two vectors by their indices; those of the second follow those of the first."""
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
 
 
-def _joined(builder, vectors):
-    """One vector of 1, 2, 4, ... of them."""
+def _join(builder, vectors):
+    """Return the concatenation of 1, 2, 4, ... vectors."""
     if len(vectors) == 1:
         return vectors[0]
     half = len(vectors) // 2
-    first, second = _joined(builder, vectors[:half]), _joined(builder, vectors[half:])
-    return _picked(builder, first, second, list(range(2 * first.type.count)))
+    first, second = _join(builder, vectors[:half]), _join(builder, vectors[half:])
+    return _pick(builder, first, second, list(range(2 * first.type.count)))
 
 
-def _same(kind, value):
-    """A constant, for vectors that value in each element."""
+def _constant(kind, value):
+    """Return a constant number or vector of equal elements."""
     return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
 def _elementwise(emit, *kinds):
-    """Typing and code of a function of doubles that is also one of vectors; emit(builder, *values)."""
+    """Return typing and code of an elementwise function, which emit(builder, *values) generates."""
     kind = next((kind for kind in kinds if isinstance(kind, Vector)), types.float64)
 
     def generate(context, builder, signature, arguments):
@@ -75,7 +75,7 @@ def _elementwise(emit, *kinds):
 
 
 def _llvm(name):
-    """emit(builder, *values) of a function that LLVM has."""
+    """Return emit(builder, *values) of an LLVM intrinsic."""
 
     def emit(builder, *values):
         kind = values[0].type
@@ -87,7 +87,7 @@ def _llvm(name):
 
 
 def _extend(function, emit):
-    """Let an operator or builtin of Python also work on vectors, as emit(builder, *values)."""
+    """Extend an operator or builtin of Python to vectors; emit(builder, *values) generates its code."""
 
     class Typing(AbstractTemplate):
         def generic(self, kinds, keywords):
@@ -112,18 +112,19 @@ _extend(abs, _llvm("fabs"))
 
 @intrinsic
 def fma(typing_context, a, b, c):
-    """a * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
     return _elementwise(_llvm("fma"), a, b, c)
 
 
 @intrinsic
 def copysign(typing_context, size, sign):
+    """Return the absolute value of `size` with the sign of `sign`."""
     return _elementwise(_llvm("copysign"), size, sign)
 
 
 @intrinsic
 def at_most(typing_context, x, limit):
-    """The smaller one, x if it is not a number."""
+    """Return the smaller of x and `limit`, NaN if x is NaN."""
 
     def emit(builder, x, limit):
         return builder.select(builder.fcmp_ordered("<", limit, x), limit, x)
@@ -133,22 +134,22 @@ def at_most(typing_context, x, limit):
 
 @intrinsic
 def times_power(typing_context, x, rounded):
-    """x 2^k, where `rounded` is k + ROUND: the low bits of the one are added to the exponent of the other.
+    """Return x 2^k for `rounded` = k + ROUND, by adding the low bits of `rounded` to the exponent of x.
 
-    Right if the product is a normal number or k is 0.
+    Valid if the product is a normal number or k is 0.
     """
 
     def emit(builder, x, rounded):
         kind, integer = x.type, ir.IntType(64)
         integer = ir.VectorType(integer, kind.count) if isinstance(kind, ir.VectorType) else integer
-        exponent = builder.shl(builder.bitcast(rounded, integer), _same(integer, 52))
+        exponent = builder.shl(builder.bitcast(rounded, integer), _constant(integer, 52))
         return builder.bitcast(builder.add(builder.bitcast(x, integer), exponent), kind)
 
     return _elementwise(emit, x, rounded)
 
 
 def _pointers(context, builder, signature, arguments, num, kind):
-    """To array[first], array[first + step], ...; `num` of them."""
+    """Yield `num` pointers: to array[first], array[first + step], ..."""
     array, index, step = arguments[:3]
     data = context.make_array(signature.args[0])(context, builder, array).data
     for _ in range(num):
@@ -158,31 +159,31 @@ def _pointers(context, builder, signature, arguments, num, kind):
 
 @intrinsic(prefer_literal=True)
 def load(typing_context, array, first, step, num, width):
-    """A vector of `num` parts: `width` elements from array[first] on, from array[first + step] on, ..."""
+    """Return a vector of `num` parts: `width` elements from array[first] on, from array[first + step] on, ..."""
     count, part = num.literal_value, ir.VectorType(ir.DoubleType(), width.literal_value)
 
     def generate(context, builder, signature, arguments):
         pointers = _pointers(context, builder, signature, arguments, count, part)
-        return _joined(builder, [builder.load(pointer, align=8) for pointer in pointers])
+        return _join(builder, [builder.load(pointer, align=8) for pointer in pointers])
 
     return Vector(count * part.count)(array, types.intp, types.intp, num, width), generate
 
 
 @intrinsic(prefer_literal=True)
 def load_repeated(typing_context, array, first, step, num, width):
-    """A vector of `num` parts: `width` times array[first], array[first + step], ..."""
+    """Return a vector of `num` parts: `width` times array[first], `width` times array[first + step], ..."""
     count, part = num.literal_value, width.literal_value
 
     def generate(context, builder, signature, arguments):
         pointers = _pointers(context, builder, signature, arguments, count, ir.DoubleType())
-        return _joined(builder, [_repeated(builder, builder.load(pointer), part) for pointer in pointers])
+        return _join(builder, [_repeat(builder, builder.load(pointer), part) for pointer in pointers])
 
     return Vector(count * part)(array, types.intp, types.intp, num, width), generate
 
 
 @intrinsic(prefer_literal=True)
 def store(typing_context, array, first, step, num, vector):
-    """The `num` parts of a vector to array[first] and following, array[first + step] and following, ..."""
+    """Store the `num` parts of a vector from array[first] on, from array[first + step] on, ..."""
     part = ir.VectorType(ir.DoubleType(), vector.width // num.literal_value)
 
     def generate(context, builder, signature, arguments):
@@ -190,7 +191,7 @@ def store(typing_context, array, first, step, num, vector):
         pointers = _pointers(context, builder, signature, arguments, num.literal_value, part)
         for number, pointer in enumerate(pointers):
             elements = range(number * part.count, (number + 1) * part.count)
-            builder.store(_picked(builder, whole, whole, list(elements)), pointer, align=8)
+            builder.store(_pick(builder, whole, whole, list(elements)), pointer, align=8)
 
     return types.none(array, types.intp, types.intp, num, vector), generate
 
@@ -200,8 +201,8 @@ def store(typing_context, array, first, step, num, vector):
 
 
 @njit(error_model="numpy", forceinline=True)
-def reduced(x):
-    """k + ROUND and r."""
+def reduce_argument(x):
+    """Return k + ROUND and r."""
     size = at_most(abs(x), 20.0)
     y = -(size + size)
     rounded = fma(y, LOG2_E, ROUND)
@@ -210,28 +211,28 @@ def reduced(x):
 
 
 @njit(error_model="numpy", forceinline=True)
-def expm1_of(rounded, r):
-    """expm1(y)."""
+def expm1(rounded, r):
+    """Return expm1(y), from Taylor's series of expm1(r) evaluated in pairs of terms to keep chains short."""
     r2 = r * r
     r4 = r2 * r2
-    p0 = fma(fma(r, 1.0 / 120.0, 1.0 / 24.0), r2, fma(r, 1.0 / 6.0, 0.5))  # Taylor's 1/2!, ..., 1/13! in pairs:
-    p4 = fma(fma(r, 1.0 / 362880.0, 1.0 / 40320.0), r2, fma(r, 1.0 / 5040.0, 1.0 / 720.0))  # short chains
+    p0 = fma(fma(r, 1.0 / 120.0, 1.0 / 24.0), r2, fma(r, 1.0 / 6.0, 0.5))
+    p4 = fma(fma(r, 1.0 / 362880.0, 1.0 / 40320.0), r2, fma(r, 1.0 / 5040.0, 1.0 / 720.0))
     p8 = fma(fma(r, 1.0 / 6227020800.0, 1.0 / 479001600.0), r2, fma(r, 1.0 / 39916800.0, 1.0 / 3628800.0))
     p = fma(fma(p8, r4 * r4, fma(p4, r4, p0)), r2, r)
     return times_power(p, rounded) + (times_power(1.0, rounded) - 1.0)
 
 
 @njit(error_model="numpy", forceinline=True)
-def quotient(e, x):
-    """tanh(x) from e = expm1(y)."""
+def tanh_from_expm1(e, x):
+    """Return tanh(x) for e = expm1(y)."""
     return copysign(e / (2.0 + e), x)
 
 
 @njit(cache=True, error_model="numpy")
-def tanh_of(x):
-    """tanh of a number."""
-    rounded, r = reduced(x)
-    return quotient(expm1_of(rounded, r), x)
+def tanh_scalar(x):
+    """Return the tanh of a number."""
+    rounded, r = reduce_argument(x)
+    return tanh_from_expm1(expm1(rounded, r), x)
 
 
 @njit(cache=True, error_model="numpy")
@@ -240,5 +241,5 @@ def tanh(x):
     result = np.empty_like(x)
     source, target = x.reshape(-1), result.reshape(-1)
     for i in range(source.size):
-        target[i] = tanh_of(source[i])
+        target[i] = tanh_scalar(source[i])
     return result

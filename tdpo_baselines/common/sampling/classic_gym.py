@@ -1,6 +1,6 @@
-"""Environments of classic gym, which Gymnasium continues, behind Gymnasium's interface.
+"""Environments of classic gym, the predecessor of Gymnasium, with Gymnasium's interface.
 
-The library must be 0.25 or 0.26; environments written for older versions are welcome. Branches replay the actions.
+The library must be 0.25 or 0.26; its environments may be written for older versions. Branches replay the actions.
 """
 
 import inspect
@@ -14,7 +14,7 @@ PREFIX = "gym:"
 
 
 def spec(env_id: str) -> Any:
-    """What gym knows of an id, perhaps after importing a module ("module:Id")."""
+    """Return gym's specification of "Id" or "module:Id", importing the module first."""
     gym = _gym()
     module, _, name = env_id.rpartition(":")
     if module:
@@ -26,6 +26,7 @@ def spec(env_id: str) -> Any:
 
 
 def make(env_id: str, **options) -> gymnasium.Env:
+    """Return the environment of a gym id with Gymnasium's interface."""
     gym, known = _gym(), spec(env_id)
     try:
         env = gym.make(known.id, disable_env_checker=True, **options)  # the checker fails with NumPy 2
@@ -37,7 +38,7 @@ def make(env_id: str, **options) -> gymnasium.Env:
 
 
 class ClassicGym(gymnasium.Env):
-    """Takes resets with and without seeds, steps with four and with five results."""
+    """An environment of any gym version: `reset` with or without a seed, `step` with four or five results."""
 
     def __init__(self, env: Any):
         self.env = env
@@ -73,11 +74,11 @@ def _gym() -> Any:
     try:
         return import_module("gym")
     except ImportError as error:
-        raise ValueError(f'environments named {PREFIX}... need classic gym: pip install "gym>=0.25"') from error
+        raise ValueError(f'environments named {PREFIX}ID need classic gym; pip install "gym>=0.25"') from error
 
 
 def _box(space: Any) -> Any:
-    """gym's Box as Gymnasium's; any other space as it is, to be refused by who asked for it."""
+    """Return gym's Box as Gymnasium's. Return other spaces unchanged; the caller refuses them."""
     if type(space).__name__ != "Box":
         return space
     return gymnasium.spaces.Box(space.low, space.high, dtype=np.dtype(space.dtype).type)

@@ -1,299 +1,60 @@
-"""Rollouts of any Gymnasium environment, with the interface of `rollout.KernelRoller`.
+"""Rollouts of any Gymnasium environment: a compiled policy, and one Python call per step."""
 
-A branch must start exactly where its main trajectory was. MuJoCo environments are put back by their
-integration state, step count and generator; others by resetting with the same seed and replaying the
-actions. A self-test at the start decides which, bit for bit, and refuses environments that are not
-reproducible from their seed.
-
-State vector: step count, observation, then either MuJoCo's state and the generator's, or the seed and
-the actions so far.
-"""
-
-import sys
-from typing import Any
-
-import gymnasium
 import numpy as np
 
 from ..networks import mlp
-from ..parallel import launcher
-from ..parallel.checks import require_memory
-from .rollouts import Rollouts
+from .gym_environment import GymEnvironment
+from .rollouts import PolicyRoller, Rollouts
 
 NUM_SEEDS = 2**31
-GENERATOR_SIZE = 10  # a PCG64 state in 32-bit pieces
 
 
-class GymEnvironment:
-    """An environment with flat vectors for observations, actions and its whole state."""
-
-    start_size = 1  # the seed, as a number in the unit interval
-    measure = draw = None
-
-    def __init__(self, env: Any):
-        self._env = env
-        self.horizon = _horizon(env)
-        self.action_low, self.action_high = _action_limits(env)
-        self.action_size = len(self.action_low)
-        self.observation_size = _observation_size(env)
-        self._seed, self._num_steps, self._observation = 0, 0, np.zeros(self.observation_size)
-        require_memory("actions of env.max_episode_steps", 8.0 * self.horizon * self.action_size)
-        self._actions = np.zeros((self.horizon, self.action_size))
-        self._mujoco_size = 0
-        self._saved: np.ndarray | None = None  # the present state, if it was saved and nothing happened since
-        self.is_restored = self._can_restore()
-        if not self.is_restored and not self._is_reproducible():
-            raise ValueError(
-                "two episodes with the same seed and actions differ, so branches cannot be compared; "
-                "an environment must draw all its randomness from `self.np_random`"
-            )
-
-    @property
-    def state_size(self) -> int:
-        rest = self._mujoco_size + GENERATOR_SIZE if self.is_restored else 1 + self._actions.size
-        return 1 + self.observation_size + rest
-
-    @property
-    def how_branches_start(self) -> str:
-        return "from the restored state" if self.is_restored else "by replaying the actions from the start"
-
-    def reset(self, seed: int) -> np.ndarray:
-        observation, _ = self._env.reset(seed=seed)
-        self._saved = None
-        self._seed, self._num_steps = seed, 0
-        self._observation = np.asarray(observation, dtype=np.float64).ravel()
-        return self._observation
-
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
-        """Limits `action` in place; returns observation, reward, and whether it was terminated or truncated."""
-        np.minimum(np.maximum(action, self.action_low, out=action), self.action_high, out=action)  # faster than clip
-        self._actions[self._num_steps] = action
-        observation, reward, terminated, truncated, _ = self._env.step(action)
-        self._num_steps += 1
-        self._saved = None
-        self._observation = np.asarray(observation, dtype=np.float64).ravel()
-        return self._observation, float(reward), bool(terminated), bool(truncated)
-
-    def save(self) -> np.ndarray:
-        parts = [np.array([self._num_steps]), self._observation]
-        if self.is_restored:
-            parts += [self._mujoco_state(), _generator_pieces(self._env)]
-        else:
-            parts += [np.array([self._seed]), self._actions.ravel()]
-        self._saved = np.concatenate(parts)
-        return self._saved.copy()
-
-    def load(self, state: np.ndarray) -> int:
-        """Be in that state again. Returns the number of steps that were replayed for it."""
-        if self._saved is not None and np.array_equal(state, self._saved):
-            return 0 if self.is_restored else int(state[0])  # the count must not depend on what was done before
-        self._saved = None
-        num_steps, rest = int(state[0]), state[1 + self.observation_size :]
-        if not self.is_restored:
-            self.reset(int(rest[0]))
-            for action in rest[1:].reshape(self._actions.shape)[:num_steps]:
-                self.step(action.copy())
-            return num_steps
-        self._set_mujoco_state(rest[: self._mujoco_size])
-        _set_generator(self._env, rest[self._mujoco_size :])
-        _set_elapsed_steps(self._env, num_steps)
-        self._num_steps, self._observation = num_steps, state[1 : 1 + self.observation_size].copy()
-        return 0
-
-    def place(self, state: np.ndarray, values: dict) -> None:
-        raise ValueError(
-            f"unknown start value {next(iter(values))!r}; starts of this environment are drawn by its seed"
-        )
-
-    def _can_restore(self) -> bool:
-        """Whether MuJoCo's state, put back, leads on bit for bit as it did before."""
-        if not hasattr(self._env.unwrapped, "data") or not hasattr(self._env.unwrapped, "model"):
-            return False
-        import mujoco
-
-        self._mujoco, self._kind = mujoco, mujoco.mjtState.mjSTATE_INTEGRATION
-        self._mujoco_size = mujoco.mj_stateSize(self._env.unwrapped.model, self._kind)
-        self.is_restored = True
-        actions = self._test_actions()
-        for first in (0, len(actions) // 3, 2 * len(actions) // 3):
-            self.reset(1)
-            self._play(actions[:first])
-            saved = self.save()
-            expected = self._play(actions[first:])
-            self.reset(2)
-            self._play(actions[: len(actions) // 2])
-            self.load(saved)
-            if not np.array_equal(expected, self._play(actions[first:])):
-                return False
-        return True
-
-    def _is_reproducible(self) -> bool:
-        played = []
-        for seed in (1, 2, 1):
-            self.reset(seed)
-            played.append(np.append(self._observation, self._play(self._test_actions())))
-        return np.array_equal(played[0], played[2])
-
-    def _test_actions(self, num: int = 60) -> np.ndarray:
-        low, high = np.maximum(self.action_low, -1.0), np.minimum(self.action_high, 1.0)
-        return np.random.default_rng(0).uniform(low, high, (min(num, self.horizon), self.action_size))
-
-    def _play(self, actions: np.ndarray) -> np.ndarray:
-        """Observations, rewards and endings of the actions, flat."""
-        played: list = []
-        for action in actions:
-            observation, reward, is_terminal, is_truncated = self.step(action.copy())
-            played += [*observation, reward, float(is_terminal), float(is_truncated)]
-            if is_terminal or is_truncated:
-                break
-        return np.array(played)
-
-    def _mujoco_state(self) -> np.ndarray:
-        state = np.empty(self._mujoco_size)
-        base = self._env.unwrapped
-        self._mujoco.mj_getState(base.model, base.data, state, self._kind)
-        return state
-
-    def _set_mujoco_state(self, state: np.ndarray) -> None:
-        base = self._env.unwrapped
-        self._mujoco.mj_setState(base.model, base.data, np.ascontiguousarray(state), self._kind)
-
-
-class GymRoller:
-    """Rolls out a `GymEnvironment` with an MLP policy, compiled; one Python call a step for the rest."""
+class GymRoller(PolicyRoller):
+    """Rollouts of a `GymEnvironment` with an MLP policy."""
 
     def __init__(
         self, environment: GymEnvironment, hidden_sizes: tuple[int, ...], gamma: float, style: mlp.Style = mlp.PLAIN
     ):
-        self.environment = environment
-        self.horizon = environment.horizon
-        self.start_size = environment.start_size
-        self.state_size = environment.state_size
-        self.style = style
-        self.is_action_limited = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)  # [A]
-        self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
-        self.num_parameters = mlp.num_parameters(self.layer_sizes)
-        self._gamma = gamma
+        super().__init__(environment, hidden_sizes, gamma, style)
         self._act = mlp.compile_act(self.layer_sizes, style)
 
     def start_states(self, starts: np.ndarray) -> np.ndarray:
-        """States [B, S] after a reset with the seeds that points [B, 1] of the unit interval stand for."""
-        states = np.zeros((len(starts), self.environment.state_size))
+        """Return the states [B, S] after resets with seeds given as points [B, 1] of the unit interval."""
+        states = np.zeros((len(starts), self.state_size))
         for state, start in zip(states, starts):
             self.environment.reset(int(start[0] * NUM_SEEDS))
             state[:] = self.environment.save()
         return states
 
-    def rollouts(
-        self,
-        theta: np.ndarray,
-        states: np.ndarray,
-        *,
-        num_steps: np.ndarray | None = None,
-        offsets: np.ndarray | None = None,
-        save_steps: np.ndarray | None = None,
-        num_recorded: int | None = None,
-    ) -> Rollouts:
-        """As `KernelRoller.rollouts`."""
-        num_steps = np.full(len(states), self.horizon) if num_steps is None else num_steps
-        num_offsets = 0 if offsets is None else offsets.shape[1]
-        save_steps = np.zeros((len(states), 0), dtype=np.int64) if save_steps is None else save_steps
-        num_recorded = self.horizon if num_recorded is None else num_recorded
-        out = Rollouts.empty(len(states), num_recorded, self.layer_sizes, states.shape[1], save_steps.shape[1])
-        for b in range(len(states)):
-            self._roll_out(b, theta, states[b], num_steps[b], offsets, num_offsets, save_steps[b], num_recorded, out)
-        return out
-
     def observe(self, state: np.ndarray) -> np.ndarray:
-        """What the policy sees in that state. [O]"""
-        return state[1 : 1 + self.environment.observation_size]
+        """Return the observation [O] in a state [S]."""
+        return state[1 : 1 + self.layer_sizes[0]]
 
-    def _roll_out(self, b, theta, state, num_steps, offsets, num_offsets, save_steps, num_recorded, out):
-        environment, total, discount, save = self.environment, 0.0, 1.0, 0
-        activations = np.zeros(mlp.num_activations(self.layer_sizes))
-        action_at = mlp.num_activations(self.layer_sizes[:-1])
-        seen, acted = activations[: self.layer_sizes[0]], activations[action_at : action_at + self.layer_sizes[-1]]
-        out.replayed_steps[b] = environment.load(state)
-        observation = state[1 : 1 + environment.observation_size]
+    def _roll_out(self, theta, states, num_steps, offsets, save_steps, out: Rollouts) -> None:
+        for b, state in enumerate(states):
+            out.replayed_steps[b] = self.environment.load(state)
+            self._roll_out_one(theta, self.observe(state), num_steps[b], offsets[b], save_steps[b], b, out)
+            out.final_states[b] = self.environment.save()
+
+    def _roll_out_one(self, theta, observation, num_steps, offsets, save_steps, b: int, out: Rollouts) -> None:
+        """Roll out from the environment's present state into row b of the record."""
+        workspace, total, discount, num_saved = mlp.make_workspace(self.layer_sizes), 0.0, 1.0, 0
+        activations, seen, acted = workspace.activations, workspace.observations[0], workspace.actions[0]
         for k in range(num_steps):
-            while save < len(save_steps) and save_steps[save] == k:
-                out.saved_states[b, save] = environment.save()
-                save += 1
+            while num_saved < len(save_steps) and save_steps[num_saved] == k:
+                out.saved_states[b, num_saved] = self.environment.save()
+                num_saved += 1
             seen[:] = observation
             self._act(theta, activations, 1)
             action = acted.copy()
-            if k < num_offsets:
-                action += offsets[b, k]
-            if k < num_recorded:
-                out.observations[b, k] = observation
-            observation, reward, is_terminal, is_truncated = environment.step(action)
-            if k < num_recorded:
-                out.actions[b, k], out.rewards[b, k] = action, reward
+            if k < len(offsets):
+                action += offsets[k]
+            observation, reward, is_terminal, is_truncated = self.environment.step(action)
+            if k < out.rewards.shape[1]:
+                out.observations[b, k], out.actions[b, k], out.rewards[b, k] = seen, action, reward
             total += discount * reward
             discount *= self._gamma
             out.returns[b], out.lengths[b] = total, k + 1
             out.is_terminal[b], out.is_truncated[b] = is_terminal, is_truncated
             if is_terminal or is_truncated:
                 break
-        out.final_states[b] = environment.save()
-
-
-def say_warnings_once() -> None:
-    """MuJoCo's warnings to standard error, each kind once and by rank 0 alone; by itself it appends them to a file in
-    the working directory, on every rank."""
-    import mujoco
-
-    said = set()
-
-    def say(text: str) -> None:
-        kind = text.partition("Time =")[0]
-        if kind not in said and not launcher.rank():
-            print(f"MuJoCo warns: {text}", file=sys.stderr, flush=True)
-        said.add(kind)
-
-    mujoco.set_mju_user_warning(say)
-
-
-def _horizon(env: Any) -> int:
-    if env.spec is None or not env.spec.max_episode_steps:
-        raise ValueError("the environment has no time limit; pass --set env.max_episode_steps=N")
-    return env.spec.max_episode_steps
-
-
-def _action_limits(env: Any) -> tuple[np.ndarray, np.ndarray]:
-    space = env.action_space
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"actions must be a vector of continuous numbers (a Box), got {space}")
-    return space.low.astype(np.float64), space.high.astype(np.float64)
-
-
-def _observation_size(env: Any) -> int:
-    space = env.observation_space
-    if not isinstance(space, gymnasium.spaces.Box):
-        raise ValueError(f"observations must be an array of numbers (a Box), got {space}")
-    return int(np.prod(space.shape))
-
-
-def _generator_pieces(env: Any) -> np.ndarray:
-    """The state of the environment's generator in numbers that a float holds exactly."""
-    state = env.unwrapped.np_random.bit_generator.state
-    words = [state["state"]["state"], state["state"]["inc"]]
-    pieces = [word >> shift & 0xFFFFFFFF for word in words for shift in (0, 32, 64, 96)]
-    return np.array([*pieces, state["has_uint32"], state["uinteger"]], dtype=np.float64)
-
-
-def _set_generator(env: Any, pieces: np.ndarray) -> None:
-    whole = [int(piece) for piece in pieces]
-    words = [sum(whole[4 * w + i] << 32 * i for i in range(4)) for w in range(2)]
-    bit_generator = env.unwrapped.np_random.bit_generator
-    state = {**bit_generator.state, "state": {"state": words[0], "inc": words[1]}}
-    bit_generator.state = {**state, "has_uint32": whole[8], "uinteger": whole[9]}
-
-
-def _set_elapsed_steps(env: Any, num_steps: int) -> None:
-    """Tell the TimeLimit wrapper."""
-    layer: Any = env
-    while layer is not env.unwrapped:
-        if isinstance(layer, gymnasium.wrappers.TimeLimit):
-            setattr(layer, "_elapsed_steps", num_steps)  # noqa: B010
-        layer = layer.env

@@ -1,0 +1,224 @@
+"""Any Gymnasium environment with a flat state that can be saved and loaded.
+
+A branch must start exactly where its main trajectory was. MuJoCo environments are restored by their integration state,
+step count and generator; others are reset with the same seed and replay the actions. A self-test decides which, bit
+for bit, and refuses environments that are not reproducible from their seed.
+
+State: step count, observation, then either MuJoCo's state and the generator's, or the seed and the actions so far.
+"""
+
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from ..parallel import launcher
+from ..parallel.checks import require_memory
+
+GENERATOR_SIZE = 10  # a PCG64 state in 32-bit pieces
+
+
+class GymEnvironment:
+    """A Gymnasium environment with flat vectors for observations, actions and its whole state."""
+
+    start_size = 1  # the seed, as a number in the unit interval
+    is_action_limited = True
+    measure = draw = None
+
+    def __init__(self, env: Any):
+        self.env = env
+        self.horizon = _horizon(env)
+        self.action_low, self.action_high = _action_limits(env)
+        self.action_size = len(self.action_low)
+        self.observation_size = _observation_size(env)
+        self._seed, self._num_steps, self._observation = 0, 0, np.zeros(self.observation_size)
+        require_memory("actions of env.max_episode_steps", 8.0 * self.horizon * self.action_size)
+        self._actions = np.zeros((self.horizon, self.action_size))
+        self._mujoco_size = 0
+        self._saved: np.ndarray | None = None  # the present state, if it was saved already
+        self.is_restored = self._can_restore()
+        if not self.is_restored and not self._is_reproducible():
+            raise ValueError(
+                "two episodes with the same seed and actions differ, so branches cannot be compared; "
+                "the environment must draw all its randomness from `self.np_random`"
+            )
+
+    @property
+    def state_size(self) -> int:
+        rest = self._mujoco_size + GENERATOR_SIZE if self.is_restored else 1 + self._actions.size
+        return 1 + self.observation_size + rest
+
+    @property
+    def how_branches_start(self) -> str:
+        return "from the restored state" if self.is_restored else "by replaying the actions from the start"
+
+    def reset(self, seed: int) -> np.ndarray:
+        """Start an episode; return the observation [O]."""
+        observation, _ = self.env.reset(seed=seed)
+        self._saved = None
+        self._seed, self._num_steps = seed, 0
+        self._observation = np.asarray(observation, dtype=np.float64).ravel()
+        return self._observation
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        """Clip `action` in place and take it; return observation, reward, is_terminal, is_truncated."""
+        np.minimum(np.maximum(action, self.action_low, out=action), self.action_high, out=action)  # faster than clip
+        self._actions[self._num_steps] = action
+        observation, reward, terminated, truncated, _ = self.env.step(action)
+        self._num_steps += 1
+        self._saved = None
+        self._observation = np.asarray(observation, dtype=np.float64).ravel()
+        return self._observation, float(reward), bool(terminated), bool(truncated)
+
+    def save(self) -> np.ndarray:
+        """Return the state [S]."""
+        parts = [np.array([self._num_steps]), self._observation]
+        if self.is_restored:
+            parts += [self._mujoco_state(), _generator_pieces(self.env)]
+        else:
+            parts += [np.array([self._seed]), self._actions.ravel()]
+        self._saved = np.concatenate(parts)
+        return self._saved.copy()
+
+    def load(self, state: np.ndarray) -> int:
+        """Return to a saved state; return the number of steps that were replayed for it."""
+        if self._saved is not None and np.array_equal(state, self._saved):
+            return (
+                0 if self.is_restored else int(state[0])
+            )  # a count that depends on the past would differ between ranks
+        self._saved = None
+        num_steps, rest = int(state[0]), state[1 + self.observation_size :]
+        if not self.is_restored:
+            self.reset(int(rest[0]))
+            for action in rest[1:].reshape(self._actions.shape)[:num_steps]:
+                self.step(action.copy())
+            return num_steps
+        self._set_mujoco_state(rest[: self._mujoco_size])
+        _set_generator(self.env, rest[self._mujoco_size :])
+        _set_elapsed_steps(self.env, num_steps)
+        self._num_steps, self._observation = num_steps, state[1 : 1 + self.observation_size].copy()
+        return 0
+
+    def place(self, state: np.ndarray, values: dict) -> None:
+        """Raise ValueError: only the seed decides where an episode starts."""
+        raise ValueError(
+            f"unknown start value {next(iter(values))!r}; starts of this environment are drawn from its seed"
+        )
+
+    def _can_restore(self) -> bool:
+        """Return True if episodes continue from MuJoCo's restored state bit for bit as before."""
+        if not hasattr(self.env.unwrapped, "data") or not hasattr(self.env.unwrapped, "model"):
+            return False
+        import mujoco
+
+        self._mujoco, self._kind = mujoco, mujoco.mjtState.mjSTATE_INTEGRATION
+        self._mujoco_size = mujoco.mj_stateSize(self.env.unwrapped.model, self._kind)
+        self.is_restored = True
+        actions = self._test_actions()
+        for first in (0, len(actions) // 3, 2 * len(actions) // 3):
+            self.reset(1)
+            self._play(actions[:first])
+            saved = self.save()
+            expected = self._play(actions[first:])
+            self.reset(2)
+            self._play(actions[: len(actions) // 2])
+            self.load(saved)
+            if not np.array_equal(expected, self._play(actions[first:])):
+                return False
+        return True
+
+    def _is_reproducible(self) -> bool:
+        """Return True if two episodes with the same seed and actions are equal, with another one between them."""
+        played = []
+        for seed in (1, 2, 1):
+            self.reset(seed)
+            played.append(np.append(self._observation, self._play(self._test_actions())))
+        return np.array_equal(played[0], played[2])
+
+    def _test_actions(self, num: int = 60) -> np.ndarray:
+        low, high = np.maximum(self.action_low, -1.0), np.minimum(self.action_high, 1.0)
+        return np.random.default_rng(0).uniform(low, high, (min(num, self.horizon), self.action_size))
+
+    def _play(self, actions: np.ndarray) -> np.ndarray:
+        """Return the observations, rewards and endings of the actions, flat."""
+        played: list = []
+        for action in actions:
+            observation, reward, is_terminal, is_truncated = self.step(action.copy())
+            played += [*observation, reward, float(is_terminal), float(is_truncated)]
+            if is_terminal or is_truncated:
+                break
+        return np.array(played)
+
+    def _mujoco_state(self) -> np.ndarray:
+        state = np.empty(self._mujoco_size)
+        base = self.env.unwrapped
+        self._mujoco.mj_getState(base.model, base.data, state, self._kind)
+        return state
+
+    def _set_mujoco_state(self, state: np.ndarray) -> None:
+        base = self.env.unwrapped
+        self._mujoco.mj_setState(base.model, base.data, np.ascontiguousarray(state), self._kind)
+
+
+def print_warnings_once() -> None:
+    """Print MuJoCo's warnings to standard error, each kind once, on rank 0.
+
+    By default every rank appends them to a file in the working directory.
+    """
+    import mujoco
+
+    printed = set()
+
+    def show(text: str) -> None:
+        kind = text.partition("Time =")[0]
+        if kind not in printed and not launcher.rank():
+            print(f"MuJoCo warns: {text}", file=sys.stderr, flush=True)
+        printed.add(kind)
+
+    mujoco.set_mju_user_warning(show)
+
+
+def _horizon(env: Any) -> int:
+    if env.spec is None or not env.spec.max_episode_steps:
+        raise ValueError("the environment has no time limit; pass --set env.max_episode_steps=N")
+    return env.spec.max_episode_steps
+
+
+def _action_limits(env: Any) -> tuple[np.ndarray, np.ndarray]:
+    space = env.action_space
+    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
+        raise ValueError(f"actions must be a vector of continuous numbers (a Box), got {space}")
+    return space.low.astype(np.float64), space.high.astype(np.float64)
+
+
+def _observation_size(env: Any) -> int:
+    space = env.observation_space
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise ValueError(f"observations must be an array of numbers (a Box), got {space}")
+    return int(np.prod(space.shape))
+
+
+def _generator_pieces(env: Any) -> np.ndarray:
+    """Return the state of the environment's generator as numbers that a float holds exactly."""
+    state = env.unwrapped.np_random.bit_generator.state
+    words = [state["state"]["state"], state["state"]["inc"]]
+    pieces = [word >> shift & 0xFFFFFFFF for word in words for shift in (0, 32, 64, 96)]
+    return np.array([*pieces, state["has_uint32"], state["uinteger"]], dtype=np.float64)
+
+
+def _set_generator(env: Any, pieces: np.ndarray) -> None:
+    whole = [int(piece) for piece in pieces]
+    words = [sum(whole[4 * w + i] << 32 * i for i in range(4)) for w in range(2)]
+    bit_generator = env.unwrapped.np_random.bit_generator
+    state = {**bit_generator.state, "state": {"state": words[0], "inc": words[1]}}
+    bit_generator.state = {**state, "has_uint32": whole[8], "uinteger": whole[9]}
+
+
+def _set_elapsed_steps(env: Any, num_steps: int) -> None:
+    """Set the step count of the TimeLimit wrapper."""
+    layer: Any = env
+    while layer is not env.unwrapped:
+        if isinstance(layer, gymnasium.wrappers.TimeLimit):
+            setattr(layer, "_elapsed_steps", num_steps)  # noqa: B010
+        layer = layer.env
