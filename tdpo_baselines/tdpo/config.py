@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -142,6 +143,15 @@ class Config(Settings):
     @property
     def is_advanced(self) -> bool:
         return self.variant == "advanced"
+
+    @property
+    def solver(self) -> dict[str, Any]:
+        """Options of conjugate gradient."""
+        return {
+            "max_iterations": self.cg_iterations,
+            "tolerance": self.cg_tolerance,
+            "damping": self.cg_damping,
+        }
 
     def branches_per_trajectory(self, horizon: int, action_size: int) -> int:
         """Return K, which branch_times=all makes the number of steps times coordinates."""

@@ -37,6 +37,7 @@ perturbed steps, in n groups of L rows)
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,24 +261,13 @@ class Learner:
         """Return H^-1 g: few rows on every rank by itself, many rows shared among the ranks."""
         comm, num_groups, sizes = self.comm, self._num_groups, self.roller.layer_sizes
         alive_fraction = self._nu.alive_fraction(vines.lengths)
-        solver: dict[str, Any] = {
-            "max_iterations": config.cg_iterations,
-            "tolerance": config.cg_tolerance,
-            "damping": config.cg_damping,
-        }
         if self.is_solved_by_gram:
             rows = make_rows(vines, std, alive_fraction)
-            return comm.replicated(lambda: solve_by_gram(rows, theta, sizes, **solver))
+            return comm.replicated(lambda: solve_by_gram(rows, theta, sizes, **config.solver))
         rows = make_rows(vines, std, alive_fraction, num_groups)
         mine = Rows(*(part[comm.share(num_groups)] for part in rows))
-        return solve_shared(
-            mine,
-            theta,
-            sizes,
-            lambda groups: comm.sum(groups, num_groups),
-            c1_over_c2=config.c1_over_c2,
-            **solver,
-        )
+        total = partial(comm.sum, num_items=num_groups)
+        return solve_shared(mine, theta, sizes, total, c1_over_c2=config.c1_over_c2, **config.solver)
 
     def _advance(self, step: Step, plan: Plan, vines: Vines, iteration: int) -> LineSearch:
         """Update theta (line 9), in the advanced variant along a searched line (7), and the exploration scale (8)."""
@@ -338,10 +328,8 @@ class Learner:
 
     def state(self) -> State:
         """Return all that a checkpoint must hold."""
-        parts = (self.safeguard, self.exploration_scale, self.observation_stats)
         names = ("safeguard", "exploration_scale", "observation_stats")
-        components = {name: part._asdict() for name, part in zip(names, parts)}
-        return {"policy": {"theta": self.theta}, **components}
+        return {"policy": {"theta": self.theta}, **{name: getattr(self, name)._asdict() for name in names}}
 
     replicated = state
 

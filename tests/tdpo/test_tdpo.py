@@ -15,8 +15,7 @@ JACOBIANS = (Jacobian, SensitivityJacobian)
 
 
 def step_of(config, g, product):
-    solver = {"max_iterations": config.cg_iterations, "tolerance": config.cg_tolerance, "damping": config.cg_damping}
-    return tdpo.scale_to_trust_region(cg.solve(product, g, **solver), config.c2, config.delta_max)
+    return tdpo.scale_to_trust_region(cg.solve(product, g, **config.solver), config.c2, config.delta_max)
 
 
 @pytest.mark.parametrize(("c2", "delta_max", "is_bound"), [(1e6, 1.0, False), (1e-3, 0.1, True), (0, 0.1, True)])
