@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# One task of a job: job.sh TASKS_FILE INDEX RANKS COMMAND... A line of TASKS_FILE is the arguments of one run.
+# Run one task of a job: job.sh TASKS_FILE INDEX RANKS COMMAND... Each line of TASKS_FILE has the arguments of one run.
 #
-# A warning from the scheduler (SIGUSR1 or SIGTERM) is passed on to mpirun as SIGUSR1, which hands it to every rank:
-# they write a checkpoint together and leave with code 85. Then COMMAND queues the task again, and it goes on from
-# there; a finished one says so and leaves with 0 at once.
+# A warning from the scheduler (SIGUSR1 or SIGTERM) is passed on to mpirun as SIGUSR1, and by mpirun to every rank. The
+# ranks write a checkpoint and exit with code 85. COMMAND then queues the task again, and it continues from the
+# checkpoint. A task that is finished exits with code 0 at once.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 tasks=$1 index=$2 ranks=$3
@@ -28,13 +28,13 @@ if [ -z "$mpirun" ]; then
     [ -x "$mpirun" ] || mpirun=mpirun
 fi
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-NUMBA_CACHE_DIR="$TDPO_SCRATCH/tdpo-numba-$(id -u)" # compiled code: once per node, not through the file server
+NUMBA_CACHE_DIR="$TDPO_SCRATCH/tdpo-numba-$(id -u)" # compiled code stays on the node, off the file server
 export NUMBA_CACHE_DIR
 
 say() { echo "$(date '+%F %T') task $index: $*"; }
 say "$ranks rank(s) on $(hostname): ${arguments[*]}"
 num_warnings=0
-trap 'num_warnings=$((num_warnings + 1)); say "warned, asking the run to save and stop"; kill -USR1 "$job"' USR1 TERM
+trap 'num_warnings=$((num_warnings + 1)); say "warned; asking the run to save and stop"; kill -USR1 "$job"' USR1 TERM
 "$mpirun" -np "$ranks" "${options[@]}" "$TDPO_PYTHON" -m tdpo_baselines.run "${arguments[@]}" --resume &
 job=$!
 wait "$job"

@@ -8,6 +8,6 @@
 #PBS -o @FOLDER@/
 @SITE@
 
-# A task that was stopped is submitted again by itself: again.sh is this script without the array, and TASK is set.
+# A stopped task is submitted again alone: again.sh is this script without the array, and TASK is set.
 index=${TASK:-${PBS_ARRAY_INDEX:?is not set by this PBS: submit each seed by itself}}
 exec "@CHECKOUT@/hpc/job.sh" "@FOLDER@/tasks.txt" "$index" @RANKS@ qsub -v "TASK=$index" "@FOLDER@/again.sh"
