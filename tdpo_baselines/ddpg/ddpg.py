@@ -16,10 +16,10 @@ is `ReplayLearner` in common/learners/replay_learner.py.
 
 Glossary (M rows of a minibatch, O observation, A action, P parameters of the actor, Q of the critic)
   symbol       name in code               shape    meaning, where (arXiv 1509.02971 unless noted)
-  theta^mu     parameters.actor           [P]      actor mu, Algorithm 1
-  theta^Q      parameters.critics         [Q]      critic Q, Algorithm 1
-  theta^mu'    parameters.target_actor    [P]      Polyak average of theta^mu, Algorithm 1
-  theta^Q'     parameters.target_critics  [Q]      Polyak average of theta^Q, Algorithm 1
+  theta^mu     actor                      [P]      actor mu, Algorithm 1
+  theta^Q      critics                    [Q]      critic Q, Algorithm 1
+  theta^mu'    target_actor               [P]      Polyak average of theta^mu, Algorithm 1
+  theta^Q'     target_critics             [Q]      Polyak average of theta^Q, Algorithm 1
   s, a, r, s'  batch.observations, ...    [M, .]   transitions, Algorithm 1
   y            y                          [M]      target, eq. 5
   L            critic_loss                         eq. 4, with weight decay (section 7)
@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.learners.replay_learner import Networks, Parameters, ReplayLearner, UpdateRule
+from ..common.learners.replay_learner import Networks, ReplayLearner, UpdateRule
 from ..common.learners.settings import OffPolicySettings, baselines, check_off_policy, coloured_exploration, paper
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
@@ -65,10 +65,10 @@ class Config(OffPolicySettings):
     )
 
 
-def targets(networks: Networks, parameters: Parameters, batch: Transitions, noise, *, gamma: float):
+def targets(networks: Networks, target_actor, target_critics, batch: Transitions, noise, *, gamma: float):
     """Return y = r + gamma Q'(s', mu'(s')) (eq. 5). The noise is TD3's and is not used. [M]"""
-    actions = networks.clip(networks.act(parameters.target_actor, batch.next_observations))
-    (value,) = networks.values(parameters.target_critics, batch.next_observations, actions)
+    actions = networks.clip(networks.act(target_actor, batch.next_observations))
+    (value,) = networks.values(target_critics, batch.next_observations, actions)
     return batch.rewards + gamma * (1 - batch.is_terminal) * value
 
 

@@ -27,9 +27,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.learners.actor_critic import ActorCritic, Batch, OnPolicyLearner, Policy, ratio_and_kl
+from ..common.learners.actor_critic import ActorCritic, Batch, Policy, ratio_and_kl
 from ..common.learners.settings import OnPolicySettings, baselines, check_on_policy, gaussian_exploration, paper
 from ..common.networks.mlp import num_parameters
+from ..common.optim.adam import Adam
 from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
@@ -131,16 +132,16 @@ class Change(NamedTuple):
     surrogate_gain: float = 0.0
 
 
-class Learner(OnPolicyLearner):
+class Learner(ActorCritic):
     """PPO1, one update at a time."""
 
+    config: Config
+
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
-        self.config, self._comm, self._seed = config, comm, seed
-        agent = ActorCritic(config, roller, comm, seed)
-        num_fitted = num_parameters(agent.sizes) + agent.sizes[-1] + num_parameters(agent.value_sizes)
-        super().__init__(agent, num_fitted)
+        super().__init__(config, roller, comm, seed)
+        self.adam = Adam.of_size(len(self.parameters))
         self._minibatch_adam = MinibatchAdam(
-            lambda *arguments: loss(*arguments, config=config, sizes=agent.sizes),
+            lambda *arguments: loss(*arguments, config=config, sizes=self.sizes),
             config.minibatch_size,
             comm,
             max_norm=config.max_gradient_norm,
@@ -149,18 +150,18 @@ class Learner(OnPolicyLearner):
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect segments, minimise the loss on them, and return the row for the log."""
-        segments = self.agent.collect(iteration)
-        batch = self.agent.prepare(segments)
+        segments = self.collect(iteration)
+        batch = self.prepare(segments)
         change = Change() if batch is None else self._improve(batch, iteration, decay_at(total_timesteps, self.config))
-        action_std = float(np.exp(self.agent.log_std).mean())
-        return self.agent.streams.row() | change._asdict() | {"action_std": action_std}
+        action_std = float(np.exp(self.log_std).mean())
+        return self.streams.row() | change._asdict() | {"action_std": action_std}
 
     def _improve(self, batch: Batch, iteration: int, decay: float) -> Change:
         """Minimise the loss, and measure how far the policy went."""
-        agent, N = self.agent, self.config.num_trajectories
-        old, before = agent.policy, self.parameters
+        N = self.config.num_trajectories
+        old, before = self.policy, self.parameters
         mean_loss = self._minimise(batch, iteration, decay)
-        ratio, kl = ratio_and_kl(batch, old, agent.policy, agent.forward)
+        ratio, kl = ratio_and_kl(batch, old, self.policy, self.forward)
         means = np.stack([np.mean(batch.advantages * ratio, axis=1), kl.mean(axis=1)], axis=1)  # [n, 2]
         surrogate, mean_kl = self._comm.sum(means, N) / N
         return Change(float(np.linalg.norm(self.parameters - before)), mean_loss, mean_kl, surrogate)
@@ -168,16 +169,16 @@ class Learner(OnPolicyLearner):
     @property
     def parameters(self) -> np.ndarray:
         """All that Adam fits, in units of normalised observations and returns. [P + A + V]"""
-        return np.concatenate([*self.agent.policy, self.agent.value_theta])
+        return np.concatenate([*self.policy, self.value_theta])
 
     def _minimise(self, batch: Batch, iteration: int, decay: float) -> float:
         """Minimise the loss by epochs of minibatches (Algorithm 1, line 6); return the mean loss on the way."""
-        agent, config = self.agent, self.config
-        taken, old = batch.means + batch.offsets, old_log_probabilities(batch, agent.log_std)
+        config = self.config
+        taken, old = batch.means + batch.offsets, old_log_probabilities(batch, self.log_std)
         parameters, adam, mean_loss = self._minibatch_adam.minimise(
             self.parameters,
             self.adam,
-            agent.gather_rows(batch.observations, taken, old, batch.advantages, batch.targets),
+            self.gather_rows(batch.observations, taken, old, batch.advantages, batch.targets),
             num_epochs=config.num_epochs,
             rng=generator(self._seed, "minibatches", iteration),
             learning_rate=config.learning_rate,
@@ -185,6 +186,6 @@ class Learner(OnPolicyLearner):
         )
         require_finite("parameter", parameters)
         self.adam = adam
-        P, A = len(agent.theta), len(agent.log_std)
-        agent.policy, agent.value_theta = Policy(parameters[:P], parameters[P : P + A]), parameters[P + A :]
+        P, A = len(self.theta), len(self.log_std)
+        self.policy, self.value_theta = Policy(parameters[:P], parameters[P : P + A]), parameters[P + A :]
         return mean_loss

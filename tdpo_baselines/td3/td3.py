@@ -12,10 +12,10 @@ This file has the mathematics of one update. The loop around it (exploration, re
 
 Glossary (M rows of a minibatch, O observation, A action, P parameters of the actor, Q of a critic)
   symbol             name in code               shape    meaning, where in Algorithm 1
-  phi                parameters.actor           [P]      actor pi, line 1
-  theta_1, theta_2   parameters.critics         [2 Q]    critics Q_1 and Q_2, line 1
-  phi'               parameters.target_actor    [P]      Polyak average of phi, line 2
-  theta'             parameters.target_critics  [2 Q]    Polyak averages of theta_1 and theta_2, line 2
+  phi                actor                      [P]      actor pi, line 1
+  theta_1, theta_2   critics                    [2 Q]    critics Q_1 and Q_2, line 1
+  phi'               target_actor               [P]      Polyak average of phi, line 2
+  theta'             target_critics             [2 Q]    Polyak averages of theta_1 and theta_2, line 2
   s, a, r, s'        batch.observations, ...    [M, .]   transitions, line 7
   epsilon            noise                      [M, A]   clipped noise, line 8
   a~                 actions                    [M, A]   smoothed target actions, line 8
@@ -31,7 +31,7 @@ from functools import partial
 
 import numpy as np
 
-from ..common.learners.replay_learner import Networks, Parameters, ReplayLearner, UpdateRule
+from ..common.learners.replay_learner import Networks, ReplayLearner, UpdateRule
 from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration, paper
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
@@ -57,10 +57,10 @@ def target_actions(networks: Networks, target_actor, next_observations, noise):
     return networks.clip(networks.act(target_actor, next_observations) + noise)
 
 
-def targets(networks: Networks, parameters: Parameters, batch: Transitions, noise, *, gamma: float):
+def targets(networks: Networks, target_actor, target_critics, batch: Transitions, noise, *, gamma: float):
     """Return y = r + gamma min_i Q_theta'_i(s', a~), clipped double Q-learning (line 9; section 4.2, eq. 10). [M]"""
-    actions = target_actions(networks, parameters.target_actor, batch.next_observations, noise)
-    value_1, value_2 = networks.values(parameters.target_critics, batch.next_observations, actions)
+    actions = target_actions(networks, target_actor, batch.next_observations, noise)
+    value_1, value_2 = networks.values(target_critics, batch.next_observations, actions)
     least = load_tensorflow().minimum(value_1, value_2)
     return batch.rewards + gamma * (1 - batch.is_terminal) * least
 

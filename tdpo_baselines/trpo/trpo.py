@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.learners.actor_critic import ActorCritic, Batch, OnPolicyLearner, Policy, ratio_and_kl
+from ..common.learners.actor_critic import ActorCritic, Batch, Policy, ratio_and_kl
 from ..common.learners.settings import OnPolicySettings, baselines, check_on_policy, gaussian_exploration, ours, paper
 from ..common.networks import mlp
 from ..common.networks.jacobian import Jacobian
@@ -102,19 +102,11 @@ def natural_step(product: Product, g: np.ndarray, config: Config) -> tuple[np.nd
     return (np.sqrt(2 * config.max_kl / xFx) * x if xFx > 0 else np.zeros_like(x)), solution.num_iterations
 
 
-class Accepted(NamedTuple):
-    """A step that the line search accepted."""
-
-    policy: Policy
-    coefficient: float  # of the full step
-    surrogate: float
-    kl: float
-
-
-def line_search(old: Policy, change: np.ndarray, evaluate, config: Config) -> Accepted | None:
+def line_search(old: Policy, change: np.ndarray, evaluate, config: Config) -> tuple[Policy, float, float, float] | None:
     """Shrink a step until it improves the surrogate within the trust region (appendix C); None if no step does.
 
-    `evaluate(policy)` returns the surrogate and the mean KL divergence over all ranks.
+    `evaluate(policy)` returns the surrogate and the mean KL divergence over all ranks. Return the new policy, the
+    fraction of the step, the surrogate and the divergence.
     """
     for tried in range(config.line_search_tries if change.any() else 0):
         coefficient = config.line_search_shrink**tried
@@ -122,7 +114,7 @@ def line_search(old: Policy, change: np.ndarray, evaluate, config: Config) -> Ac
         new = Policy(old.theta + of_theta, old.log_std + of_log_std)
         surrogate, kl = evaluate(new)
         if np.isfinite(surrogate) and surrogate > 0 and kl <= config.max_kl:
-            return Accepted(new, coefficient, surrogate, kl)
+            return new, coefficient, surrogate, kl
     return None
 
 
@@ -157,17 +149,17 @@ class PolicyStep(NamedTuple):
     step_coefficient: float = 0.0
 
 
-class Learner(OnPolicyLearner):
+class Learner(ActorCritic):
     """TRPO, one update at a time."""
 
+    config: Config
+
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
-        self.config, self._seed = config, seed
-        agent = ActorCritic(config, roller, comm, seed)
-        super().__init__(agent, mlp.num_parameters(agent.value_sizes))
+        super().__init__(config, roller, comm, seed)
         self._num_steps = config.num_trajectories * config.steps_per_trajectory
         self._total = partial(comm.sum, num_items=config.num_trajectories)
         self._value_adam = MinibatchAdam(
-            lambda theta, rows, decay: value_loss(theta, rows, agent.value_sizes),
+            lambda theta, rows, decay: value_loss(theta, rows, self.value_sizes),
             config.value_minibatch_size,
             comm,
             max_norm=None,
@@ -176,12 +168,12 @@ class Learner(OnPolicyLearner):
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Collect segments, step, fit the values, and return the row for the log."""
-        segments = self.agent.collect(iteration)
-        batch = self.agent.prepare(segments)
+        segments = self.collect(iteration)
+        batch = self.prepare(segments)
         step = PolicyStep() if batch is None else self._improve_policy(batch)
         value_error = 0.0 if batch is None else self._fit_values(batch, iteration)
-        action_std = float(np.exp(self.agent.log_std).mean())
-        return self.agent.streams.row() | step._asdict() | {"action_std": action_std, "value_error": value_error}
+        action_std = float(np.exp(self.log_std).mean())
+        return self.streams.row() | step._asdict() | {"action_std": action_std, "value_error": value_error}
 
     def _improve_policy(self, batch: Batch) -> PolicyStep:
         """Take a natural gradient step, shortened by the line search (appendix C, steps 1 and 2)."""
@@ -189,35 +181,35 @@ class Learner(OnPolicyLearner):
         require_finite("gradient", g)
         gradient_norm = float(np.sqrt(g @ g))
         change, cg_iterations = natural_step(product, g, self.config)
-        accepted = line_search(self.agent.policy, change, partial(self._evaluate, batch), self.config)
+        accepted = line_search(self.policy, change, partial(self._evaluate, batch), self.config)
         if accepted is None:
             return PolicyStep(gradient_norm, cg_iterations)
-        self.agent.policy = accepted.policy
-        return PolicyStep(gradient_norm, cg_iterations, accepted.kl, accepted.surrogate, accepted.coefficient)
+        self.policy, coefficient, surrogate, kl = accepted
+        return PolicyStep(gradient_norm, cg_iterations, kl, surrogate, coefficient)
 
     def derivatives(self, batch: Batch) -> tuple[np.ndarray, Product]:
         """Return g [P + A] and v -> F v at the present policy, over the steps of all ranks."""
-        policy = self.agent.policy
-        jacobian = Jacobian(policy.theta, batch.observations, self.agent.sizes, dtype=np.float32)
+        policy = self.policy
+        jacobian = Jacobian(policy.theta, batch.observations, self.sizes, dtype=np.float32)
         g = self._total(surrogate_gradient(batch, policy, jacobian, num_steps=self._num_steps))
         return g, lambda v: fisher_product(v, policy, jacobian, num_steps=self._num_steps, total=self._total)
 
     def _evaluate(self, batch: Batch, new: Policy) -> np.ndarray:
         """Return the surrogate and the mean KL divergence of a policy, over the steps of all ranks. [2]"""
-        parts = surrogate_and_kl(batch, self.agent.policy, new, self.agent.forward)
+        parts = surrogate_and_kl(batch, self.policy, new, self.forward)
         return self._total(parts) / self.config.num_trajectories
 
     def _fit_values(self, batch: Batch, iteration: int) -> float:
         """Fit the values to their targets; return the r.m.s. error on the way, in units of the rewards."""
-        agent, config = self.agent, self.config
+        config = self.config
         theta, adam, loss = self._value_adam.minimise(
-            agent.value_theta,
+            self.value_theta,
             self.adam,
-            agent.gather_rows(batch.observations, batch.targets),
+            self.gather_rows(batch.observations, batch.targets),
             num_epochs=config.value_epochs,
             rng=generator(self._seed, "minibatches", iteration),
             learning_rate=config.value_learning_rate,
         )
         require_finite("parameter of the value", theta)
-        agent.value_theta, self.adam = theta, adam
-        return float(np.sqrt(loss)) * agent.value_scale
+        self.value_theta, self.adam = theta, adam
+        return float(np.sqrt(loss)) * self.value_scale

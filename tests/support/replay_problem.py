@@ -1,9 +1,10 @@
 """Small learners of TD3 and DDPG, and random minibatches for their formulas with networks in NumPy."""
 
+from typing import Any, NamedTuple
+
 import linear_quadratic
 import numpy as np
 
-from tdpo_baselines.common.learners.replay_learner import Parameters
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
@@ -22,14 +23,23 @@ def make_learner(algorithm, kernel=None, **options):
     return algorithm.Learner(config, roller, Comm(), seed=1)
 
 
+class Parameters(NamedTuple):
+    """Flat parameters of all networks."""
+
+    actor: Any
+    critics: Any
+    target_actor: Any
+    target_critics: Any
+
+
 class Problem:
     """Random parameters near a learner's and a random minibatch, as arrays and as tensors."""
 
     def __init__(self, learner):
         tf, rng = load_tensorflow(), np.random.default_rng(0)
         O, *hidden, A = self.sizes = learner.networks.sizes
-        now = learner.agent.parameters
-        self.parameters = Parameters(*(value + rng.normal(size=value.shape) for value in now))
+        actor, critics = (fitted.theta for fitted in learner.agent)
+        self.parameters = Parameters(*(at + rng.normal(size=at.shape) for at in (actor, critics, actor, critics)))
         self.rows = rng.normal(size=(12, row_width(O, A)))
         self.rows[:, O + A + 1] = rng.random(12) < 0.3
         self.batch = Transitions.from_rows(self.rows, O, A)

@@ -20,7 +20,7 @@ def test_targets_and_losses_equal_plain_formulas(is_limited, use_tanh):
     actions = np.clip(actions + problem.noise, -1, 1) if is_limited else actions + problem.noise
     least = np.min(problem.values(parameters.target_critics, batch.next_observations, actions), axis=0)
     y = batch.rewards + 0.9 * (1 - batch.is_terminal) * least
-    found = td3.targets(networks, problem.tensors, problem.tensor_batch, problem.noise, gamma=0.9)
+    found = td3.targets(networks, *problem.tensors[2:], problem.tensor_batch, problem.noise, gamma=0.9)
     assert found.numpy() == pytest.approx(y, rel=1e-9)
     values = problem.values(parameters.critics, batch.observations, batch.actions)
     loss = td3.critic_loss(networks, problem.tensors.critics, problem.tensor_batch, y).numpy()
@@ -46,14 +46,13 @@ def test_minibatches_come_with_the_noise_of_the_options():
 
 def test_actor_and_targets_wait_for_the_policy_delay():
     learner = make_learner(td3, policy_delay=4, updates_per_round=3, rounds_per_iteration=1, random_timesteps=0)
-    first = learner.agent.parameters
+    first = learner.agent
     learner.iterate(0, 0)  # 3 updates
-    now = learner.agent.parameters
-    assert np.array_equal(np.float32(first.actor), learner.theta)
-    assert np.array_equal(np.float32(first.target_critics), now.target_critics)
-    assert not np.array_equal(np.float32(first.critics), now.critics)
+    assert np.array_equal(np.float32(first.actor.theta), learner.theta)
+    assert np.array_equal(np.float32(first.critics.target), learner.agent.critics.target)
+    assert not np.array_equal(np.float32(first.critics.theta), learner.agent.critics.theta)
     learner.iterate(1, 30)  # 6
-    assert learner.agent.actor_adam.count == 1 and not np.array_equal(np.float32(first.actor), learner.theta)
+    assert learner.agent.actor.adam.count == 1 and not np.array_equal(np.float32(first.actor.theta), learner.theta)
 
 
 def test_td3_approaches_the_optimum_of_the_linear_quadratic_toy():

@@ -87,10 +87,12 @@ def scale_output(theta: np.ndarray, sizes: tuple[int, ...], scale: float) -> np.
 
 
 class ActorCritic:
-    """The policy, the value function, and the scales of what they see."""
+    """Base of the learners: the policy, the value function, the scales of what they see, and one Adam."""
+
+    replay_bytes = 0
 
     def __init__(self, config: OnPolicySettings, roller, comm: Comm, seed: int):
-        self._config, self._comm, self._seed = config, comm, seed
+        self.config, self._comm, self._seed = config, comm, seed
         N, L = config.num_trajectories, config.steps_per_trajectory
         self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma)
         self.sizes = roller.layer_sizes
@@ -102,19 +104,20 @@ class ActorCritic:
         self._value_theta = mlp.initial_parameters(self.value_sizes, generator(seed, "value_weights"), 1.0)
         self.stats = RunningStats.of_size(self.sizes[0])
         self._target_sums = np.zeros(2)  # number and sum of squares of the value targets
+        self.adam = Adam.of_size(len(self._value_theta))
 
     @property
     def policy(self) -> Policy:
         """The policy for normalised observations."""
         theta = self.theta
-        if self._config.use_observation_normalisation:
+        if self.config.use_observation_normalisation:
             theta = unfold_normalisation(theta, self.sizes, self.stats)
         return Policy(theta, self.log_std)
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
         self.theta, self.log_std = policy
-        if self._config.use_observation_normalisation:
+        if self.config.use_observation_normalisation:
             self.theta = fold_normalisation(self.theta, self.sizes, self.stats)
 
     @property
@@ -130,11 +133,11 @@ class ActorCritic:
     def value_scale(self) -> float:
         """Root mean square of all value targets so far, or 1 without return normalisation."""
         num, square = self._target_sums
-        return float(np.sqrt(square / num)) if self._config.use_return_normalisation and square > 0 else 1.0
+        return float(np.sqrt(square / num)) if self.config.use_return_normalisation and square > 0 else 1.0
 
     def collect(self, iteration: int) -> Segments:
         """Advance this rank's streams with the Gaussian policy."""
-        N, L, A = self._config.num_trajectories, self._config.steps_per_trajectory, self.sizes[-1]
+        N, L, A = self.config.num_trajectories, self.config.steps_per_trajectory, self.sizes[-1]
         white = generator(self._seed, "actions", iteration).standard_normal((N, L, A))
         return self.streams.collect(self.theta, np.exp(self.log_std) * white[self.streams.mine], iteration)
 
@@ -145,18 +148,18 @@ class ActorCritic:
         """
         is_first = self.stats.count == 0
         self._merge_observations(segments.observations)
-        if self._config.use_observation_normalisation and is_first:
+        if self.config.use_observation_normalisation and is_first:
             self.policy = Policy(self.theta, self.log_std)
             return None
         return self._make_batch(segments)
 
     def _merge_observations(self, observations: np.ndarray) -> None:
         sums = np.concatenate([observations.sum(axis=1), (observations**2).sum(axis=1)], axis=1)
-        sums, squares = np.split(self._comm.gather(sums, self._config.num_trajectories), 2, axis=1)
+        sums, squares = np.split(self._comm.gather(sums, self.config.num_trajectories), 2, axis=1)
         self.stats = self.stats.merged(np.full(len(sums), float(observations.shape[1])), sums, squares)
 
     def _make_batch(self, segments: Segments) -> Batch:
-        config, N = self._config, self._config.num_trajectories
+        config, N = self.config, self.config.num_trajectories
         seen = self.normalise(segments.observations)
         values = self.values(seen)
         is_cut = segments.is_last.copy()
@@ -172,7 +175,7 @@ class ActorCritic:
 
     def normalise(self, observations: np.ndarray) -> np.ndarray:
         """Return observations [..., O] as the networks see them."""
-        return self.stats.normalise(observations) if self._config.use_observation_normalisation else observations
+        return self.stats.normalise(observations) if self.config.use_observation_normalisation else observations
 
     def values(self, seen: np.ndarray) -> np.ndarray:
         """Return the values [...] of normalised observations [..., O], in units of the rewards."""
@@ -182,16 +185,19 @@ class ActorCritic:
         """Return columns [n, L, ...] side by side, from all ranks. [N L, D]"""
         parts = [column if column.ndim == 3 else column[..., None] for column in columns]
         packed = np.concatenate(parts, axis=2)
-        return self._comm.gather(packed, self._config.num_trajectories).reshape(-1, packed.shape[2])
+        return self._comm.gather(packed, self.config.num_trajectories).reshape(-1, packed.shape[2])
 
     def state(self) -> dict[str, Any]:
-        """Return the components of a checkpoint."""
+        """Return everything a checkpoint must hold."""
         return {
             "policy": {"theta": self.theta, "log_std": self.log_std},
             "value": {"theta": self._value_theta, "target_sums": self._target_sums},
+            "adam": self.adam._asdict(),
             "observation_stats": self.stats._asdict(),
             "streams": self.streams.state(),
         }
+
+    replicated = state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
@@ -202,34 +208,4 @@ class ActorCritic:
         """Take over the policy and the value function of the stage before, but none of its episodes."""
         self.theta, self.log_std = state["policy"]["theta"], state["policy"]["log_std"]
         self._value_theta, self._target_sums = state["value"]["theta"], state["value"]["target_sums"]
-        self.stats = RunningStats(**state["observation_stats"])
-
-
-class OnPolicyLearner:
-    """Base of learners that are an actor-critic and the moments of one Adam."""
-
-    replay_bytes = 0
-
-    def __init__(self, agent: ActorCritic, num_fitted: int):
-        self.agent, self.adam = agent, Adam.of_size(num_fitted)
-
-    @property
-    def theta(self) -> np.ndarray:
-        """Parameters of the mean action for raw observations. [P]"""
-        return self.agent.theta
-
-    def state(self) -> dict[str, Any]:
-        """Return everything a checkpoint must hold."""
-        return {**self.agent.state(), "adam": self.adam._asdict()}
-
-    replicated = state
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.agent.load_state(state)
-        self.adam = Adam(**state["adam"])
-
-    def begin_from(self, state: dict[str, Any]) -> None:
-        """Take over the networks of the stage before."""
-        self.agent.begin_from(state)
-        self.adam = Adam(**state["adam"])
+        self.adam, self.stats = Adam(**state["adam"]), RunningStats(**state["observation_stats"])

@@ -28,26 +28,8 @@ from ..sampling.streams import Segments, Streams
 from .settings import OffPolicySettings
 
 
-class Parameters(NamedTuple):
-    """Parameters of all networks: arrays or tensors, flat or split into layers."""
-
-    actor: Any  # [P]
-    critics: Any  # [C Q]
-    target_actor: Any  # [P]
-    target_critics: Any  # [C Q]
-
-    def map(self, of_actor: Callable, of_critics: Callable) -> "Parameters":
-        """Apply a function to both actors' parameters, and another to both sets of critics'."""
-        return Parameters(
-            of_actor(self.actor), of_critics(self.critics), of_actor(self.target_actor), of_critics(self.target_critics)
-        )
-
-
 class Networks:
-    """Forward passes of the actor and the critics, in TensorFlow.
-
-    Actions are in units of half their range, about its centre.
-    """
+    """Forward passes of the actor and the critics, in TensorFlow. Actions are in units of half their range."""
 
     def __init__(self, config: OffPolicySettings, sizes: tuple[int, ...], *, num_critics: int, is_limited: np.ndarray):
         """Build networks of these layer sizes; `is_limited` [A]: the actions that the environment clips."""
@@ -78,99 +60,89 @@ class Networks:
         return [outputs(critic, inputs, self.critic_sizes, self._critic_style)[:, 0] for critic in each]
 
     def split_actor(self, actor) -> list:
-        """Split flat parameters into layers."""
+        """Split flat parameters [P] into layers."""
         from ..networks.tf_mlp import layers
 
         return layers(actor, self.sizes)
 
     def split_critics(self, critics) -> list:
-        """Split flat parameters into layers of each critic."""
+        """Split flat parameters [C Q] into layers of each critic."""
         from ..networks.tf_mlp import layers
 
-        each = load_tensorflow().split(critics, self._num_critics)
-        return [layers(critic, self.critic_sizes) for critic in each]
+        return [layers(critic, self.critic_sizes) for critic in load_tensorflow().split(critics, self._num_critics)]
 
 
 class UpdateRule(NamedTuple):
-    """The mathematics of an algorithm. All but the noise is in TensorFlow."""
+    """The mathematics of an algorithm: functions in TensorFlow but for the noise. Parameters are flat or in layers."""
 
-    targets: Callable  # (networks, parameters, batch, noise) -> y [M]
+    targets: Callable  # (networks, target_actor, target_critics, batch, noise) -> y [M]
     critic_loss: Callable  # (networks, critics, batch, y) -> loss of the critics
     actor_loss: Callable  # (networks, actor, critics, batch) -> loss of the actor
     target_noise: Callable | None = None  # (rng, shape) -> noise for `targets`
     num_critics: int = 1
     policy_delay: int = 1  # updates of the critics per update of the actor and the targets
 
-    def critic_gradient(self, networks: Networks, parameters: Parameters, rows, noise):
-        """Return the gradient of the critics' loss, flat or in layers as the parameters are."""
+    def critic_gradient(self, networks: Networks, critics, target_actor, target_critics, rows, noise):
+        """Return the gradient of the critics' loss, with the structure of the critics' parameters."""
         batch = Transitions.from_rows(rows, networks.sizes[0], networks.sizes[-1])
-        y = self.targets(networks, parameters, batch, noise)
-        return gradient(lambda critics: self.critic_loss(networks, critics, batch, y), parameters.critics)
+        y = self.targets(networks, target_actor, target_critics, batch, noise)
+        return gradient(lambda critics: self.critic_loss(networks, critics, batch, y), critics)
 
-    def actor_gradient(self, networks: Networks, parameters: Parameters, rows):
-        """Return the gradient of the actor's loss, flat or in layers as the parameters are."""
+    def actor_gradient(self, networks: Networks, actor, critics, rows):
+        """Return the gradient of the actor's loss, with the structure of the actor's parameters."""
         batch = Transitions.from_rows(rows, networks.sizes[0], networks.sizes[-1])
-        return gradient(lambda actor: self.actor_loss(networks, actor, parameters.critics, batch), parameters.actor)
-
-
-class Agent(NamedTuple):
-    """Everything that an update changes."""
-
-    parameters: Parameters
-    actor_adam: Adam
-    critic_adam: Adam
-
-    def map(self, of_actor: Callable, of_critics: Callable) -> "Agent":
-        """Apply a function to all that has the shape of the actor's parameters, and another to the critics'."""
-        (m, v, count), (critic_m, critic_v, critic_count) = self.actor_adam, self.critic_adam
-        return Agent(
-            self.parameters.map(of_actor, of_critics),
-            Adam(of_actor(m), of_actor(v), count),
-            Adam(of_critics(critic_m), of_critics(critic_v), critic_count),
-        )
-
-    def step_critics(self, gradient, config: OffPolicySettings) -> "Agent":
-        """Take a step of Adam down the gradient of the critics' loss."""
-        adam, critics = descend(self.critic_adam, self.parameters.critics, gradient, config.critic_learning_rate)
-        return self._replace(parameters=self.parameters._replace(critics=critics), critic_adam=adam)
-
-    def step_actor(self, gradient, config: OffPolicySettings) -> "Agent":
-        """Take a step of Adam down the gradient of the actor's loss, then Polyak-average the targets."""
-        adam, actor = descend(self.actor_adam, self.parameters.actor, gradient, config.actor_learning_rate)
-        parameters = polyak_update(self.parameters._replace(actor=actor), config.target_rate)
-        return self._replace(parameters=parameters, actor_adam=adam)
+        return gradient(lambda actor: self.actor_loss(networks, actor, critics, batch), actor)
 
 
 def gradient(loss: Callable, parameters):
-    """Return the gradient of a loss with the structure of the parameters.
-
-    In layers it is faster: with respect to a flat vector it is a sum of padded ones.
-    """
+    """Return the gradient of a loss. In layers it is faster: that of a flat vector is a sum of padded ones."""
     with load_tensorflow().GradientTape() as tape:
         tape.watch(parameters)
         value = loss(parameters)
     return tape.gradient(value, parameters)
 
 
-def descend(adam: Adam, parameters, gradient, learning_rate: float) -> tuple[Adam, Any]:
-    """Return moments and parameters, flat or in layers, after a step of Adam down the gradient."""
-    nest, after = load_tensorflow().nest, []
-    for part, mean, square, slope in zip(*map(nest.flatten, (parameters, adam.mean, adam.square, gradient))):
-        moments, change = Adam(mean, square, adam.count).step(slope, learning_rate=learning_rate)
-        after.append((part - change, moments.mean, moments.square))
-    parameters, mean, square = (nest.pack_sequence_as(parameters, list(parts)) for parts in zip(*after))
-    return Adam(mean, square, moments.count), parameters
+class Fitted(NamedTuple):
+    """Parameters that are fitted, their Polyak average and their Adam: arrays or tensors, flat or split into layers."""
+
+    theta: Any
+    target: Any
+    adam: Adam
+
+    def map(self, function: Callable) -> "Fitted":
+        """Apply a function to all that has the shape of the parameters."""
+        mean, square, count = self.adam
+        return Fitted(function(self.theta), function(self.target), Adam(function(mean), function(square), count))
+
+    def descend(self, gradient, learning_rate: float) -> "Fitted":
+        """Take a step of Adam down the gradient."""
+        nest, after = load_tensorflow().nest, []
+        for part, mean, square, slope in zip(*map(nest.flatten, (self.theta, *self.adam[:2], gradient))):
+            moments, change = Adam(mean, square, self.adam.count).step(slope, learning_rate=learning_rate)
+            after.append((part - change, moments.mean, moments.square))
+        theta, mean, square = (nest.pack_sequence_as(self.theta, list(parts)) for parts in zip(*after))
+        return self._replace(theta=theta, adam=Adam(mean, square, moments.count))
+
+    def polyak_update(self, rate: float) -> "Fitted":
+        """Polyak-average the target: target <- (1 - rate) target + rate theta."""
+        nest = load_tensorflow().nest
+        return self._replace(target=nest.map_structure(lambda t, p: t + rate * (p - t), self.target, self.theta))
 
 
-def polyak_update(parameters: Parameters, rate: float) -> Parameters:
-    """Polyak-average the target networks: target <- (1 - rate) target + rate network."""
+class Agent(NamedTuple):
+    """Everything that an update changes."""
 
-    def average(target, parameters):
-        return load_tensorflow().nest.map_structure(lambda t, p: t + rate * (p - t), target, parameters)
+    actor: Fitted  # [P]
+    critics: Fitted  # [C Q]
 
-    actor = average(parameters.target_actor, parameters.actor)
-    critics = average(parameters.target_critics, parameters.critics)
-    return parameters._replace(target_actor=actor, target_critics=critics)
+    def step_critics(self, gradient, config: OffPolicySettings) -> "Agent":
+        """Step down the gradient of the critics' loss."""
+        return self._replace(critics=self.critics.descend(gradient, config.critic_learning_rate))
+
+    def step_actor(self, gradient, config: OffPolicySettings) -> "Agent":
+        """Step down the gradient of the actor's loss, then Polyak-average all targets."""
+        actor = self.actor.descend(gradient, config.actor_learning_rate)
+        return Agent(actor.polyak_update(config.target_rate), self.critics.polyak_update(config.target_rate))
 
 
 def flatten(layers):
@@ -189,36 +161,38 @@ def compile_updates(networks: Networks, rule: UpdateRule, config: OffPolicySetti
     def loop(agent, rows, noise, num_before):
         def body(i, *parts):
             agent = tf.nest.pack_sequence_as(example, parts)
-            agent = agent.step_critics(rule.critic_gradient(networks, agent.parameters, rows[i], noise[i]), config)
+            actor, critics = agent
+            slope = rule.critic_gradient(networks, critics.theta, actor.target, critics.target, rows[i], noise[i])
+            agent = agent.step_critics(slope, config)
 
             def with_actor():
-                return tf.nest.flatten(
-                    agent.step_actor(rule.actor_gradient(networks, agent.parameters, rows[i]), config)
-                )
+                slope = rule.actor_gradient(networks, agent.actor.theta, agent.critics.theta, rows[i])
+                return tf.nest.flatten(agent.step_actor(slope, config))
 
             if rule.policy_delay == 1:
                 return i + 1, *with_actor()
             is_due = (num_before + i + 1) % rule.policy_delay == 0
             return i + 1, *tf.cond(is_due, with_actor, lambda: tf.nest.flatten(agent))
 
-        example = agent.map(networks.split_actor, networks.split_critics)
+        example = Agent(agent.actor.map(networks.split_actor), agent.critics.map(networks.split_critics))
         _, *parts = tf.while_loop(lambda i, *_: i < rows.shape[0], body, (0, *tf.nest.flatten(example)))
-        return tf.nest.pack_sequence_as(example, parts).map(flatten, flatten)
+        return Agent(*(fitted.map(flatten) for fitted in tf.nest.pack_sequence_as(example, parts)))
 
     return tf.function(loop, jit_compile=True, autograph=False)
 
 
 def compile_gradients(networks: Networks, rule: UpdateRule) -> list:
     """Compile the gradients of critics and actor as functions of flat parameters and a minibatch."""
-    tf = load_tensorflow()
+    tf, split_actor, split = load_tensorflow(), networks.split_actor, networks.split_critics
 
-    def compiled(function):
-        def of_flat(parameters, *minibatch):
-            return flatten(function(networks, parameters.map(networks.split_actor, networks.split_critics), *minibatch))
+    def of_critics(critics, target_actor, target_critics, *minibatch):
+        parameters = split(critics), split_actor(target_actor), split(target_critics)
+        return flatten(rule.critic_gradient(networks, *parameters, *minibatch))
 
-        return tf.function(of_flat, jit_compile=True, autograph=False)
+    def of_actor(actor, critics, rows):
+        return flatten(rule.actor_gradient(networks, split_actor(actor), split(critics), rows))
 
-    return [compiled(rule.critic_gradient), compiled(rule.actor_gradient)]
+    return [tf.function(function, jit_compile=True, autograph=False) for function in (of_critics, of_actor)]
 
 
 class ReplayLearner:
@@ -247,13 +221,12 @@ class ReplayLearner:
         rng = generator(self._seed, "value_weights")
         sizes, C = self.networks.critic_sizes, self._rule.num_critics
         critics = np.concatenate([uniform_parameters(sizes, rng) for _ in range(C)])
-        parameters = Parameters(actor, critics, target_actor=actor, target_critics=critics)
-        return Agent(parameters, Adam.of_size(len(actor)), Adam.of_size(len(critics)))
+        return Agent(*(Fitted(theta, theta, Adam.of_size(len(theta))) for theta in (actor, critics)))
 
     @property
     def theta(self) -> np.ndarray:
         """Parameters of the actor. [P]"""
-        return np.asarray(self.agent.parameters.actor, np.float64)
+        return np.asarray(self.agent.actor.theta, np.float64)
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, float]:
         """Make some rounds; return the row for the log."""
@@ -326,15 +299,18 @@ class ReplayLearner:
         self._compiled = self._compiled or compile_gradients(self.networks, self._rule)
         critic_gradient, actor_gradient = self._compiled
 
-        def mean(function, parameters: Parameters, *columns) -> np.ndarray:
-            parameters = Parameters(*map(np.float32, parameters))
-            return self._comm.sum(np.array([function(parameters, *part).numpy() for part in zip(*columns)]), N) / N
+        def mean(function, parameters: tuple, *columns) -> np.ndarray:
+            parameters = tuple(map(np.float32, parameters))
+            return self._comm.sum(np.array([function(*parameters, *part).numpy() for part in zip(*columns)]), N) / N
 
         for i in range(config.updates_per_round):
             rows, noise = [rows[i] for rows, _ in minibatches], [noise[i] for _, noise in minibatches]
-            agent = agent.step_critics(mean(critic_gradient, agent.parameters, rows, noise), config)
+            actor, critics = agent
+            slope = mean(critic_gradient, (critics.theta, actor.target, critics.target), rows, noise)
+            agent = agent.step_critics(slope, config)
             if (self.num_updates + i + 1) % self._rule.policy_delay == 0:
-                agent = agent.step_actor(mean(actor_gradient, agent.parameters, rows), config)
+                slope = mean(actor_gradient, (agent.actor.theta, agent.critics.theta), rows)
+                agent = agent.step_actor(slope, config)
         return agent
 
     def state(self) -> dict[str, Any]:
@@ -345,13 +321,13 @@ class ReplayLearner:
 
     def replicated(self) -> dict[str, Any]:
         """Return the part of the state that is the same on all ranks."""
-        parameters = Parameters(*map(np.float64, self.agent.parameters))
+        actor, critics = self.agent
         return {
-            "policy": {"theta": parameters.actor},
-            "critics": {"theta": parameters.critics, "num_updates": np.asarray(self.num_updates)},
-            "targets": {"actor": parameters.target_actor, "critics": parameters.target_critics},
-            "actor_adam": self.agent.actor_adam._asdict(),
-            "critic_adam": self.agent.critic_adam._asdict(),
+            "policy": {"theta": np.float64(actor.theta)},
+            "critics": {"theta": np.float64(critics.theta), "num_updates": np.asarray(self.num_updates)},
+            "targets": {"actor": np.float64(actor.target), "critics": np.float64(critics.target)},
+            "actor_adam": actor.adam._asdict(),
+            "critic_adam": critics.adam._asdict(),
             "streams": self.streams.state(),
             "noise": {"state": self._noise_state},
             "replay": {"num_added": np.asarray(self.replay.num_added)},
@@ -366,9 +342,11 @@ class ReplayLearner:
 
     def begin_from(self, state: dict[str, Any]) -> None:
         """Take over the networks of the stage before, but none of its experience."""
-        critics, targets = state["critics"], state["targets"]
-        parameters = Parameters(state["policy"]["theta"], critics["theta"], targets["actor"], targets["critics"])
-        self.agent = Agent(parameters, Adam(**state["actor_adam"]), Adam(**state["critic_adam"]))
+        policy, critics, targets = state["policy"], state["critics"], state["targets"]
+        self.agent = Agent(
+            Fitted(policy["theta"], targets["actor"], Adam(**state["actor_adam"])),
+            Fitted(critics["theta"], targets["critics"], Adam(**state["critic_adam"])),
+        )
         self.num_updates = int(critics["num_updates"])
 
 

@@ -6,8 +6,9 @@ import pytest
 from replay_problem import Problem, make_learner
 
 from tdpo_baselines.common.learners import replay_learner
-from tdpo_baselines.common.learners.replay_learner import Parameters, compile_gradients, polyak_update
+from tdpo_baselines.common.learners.replay_learner import Fitted, compile_gradients
 from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.optim.adam import Adam
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.replay import Transitions
 from tdpo_baselines.ddpg import ddpg
@@ -21,22 +22,22 @@ def transitions(learner) -> Transitions:
     return Transitions.from_rows(rows, learner.networks.sizes[0], learner.networks.sizes[-1])
 
 
-@pytest.mark.parametrize("algorithm", [td3, ddpg])
-def test_gradients_equal_finite_differences(algorithm):
+def test_gradients_equal_finite_differences():
     tf = load_tensorflow()
-    learner = make_learner(algorithm)
-    rule, networks, problem = algorithm.update_rule(learner.config), learner.networks, Problem(learner)
+    learner = make_learner(ddpg, critic_l2=0.05)
+    rule, networks, problem = ddpg.update_rule(learner.config), learner.networks, Problem(learner)
     batch, rows, noise = problem.tensor_batch, tf.constant(problem.rows), tf.constant(problem.noise)
-    y = rule.targets(networks, problem.tensors, batch, noise)
+    actor, critics, *targets = problem.tensors
+    y = rule.targets(networks, *targets, batch, noise)
     critic_gradient, actor_gradient = compile_gradients(networks, rule)
     losses = {
         "critics": (
             lambda at: rule.critic_loss(networks, at, batch, y),
-            critic_gradient(problem.tensors, rows, noise),
+            critic_gradient(critics, *targets, rows, noise),
         ),
         "actor": (
-            lambda at: rule.actor_loss(networks, at, problem.tensors.critics, batch),
-            actor_gradient(problem.tensors, rows),
+            lambda at: rule.actor_loss(networks, at, critics, batch),
+            actor_gradient(actor, critics, rows),
         ),
     }
     rng, h = np.random.default_rng(1), 1e-6
@@ -58,38 +59,46 @@ def test_networks_are_those_that_act():
     assert centre + scale * actions == pytest.approx(executed, rel=1e-9)
 
 
-def test_polyak_averages_follow_their_networks():
-    parameters = polyak_update(Parameters(np.full(3, 2.0), np.full(4, 5.0), np.zeros(3), np.ones(4)), 0.25)
-    assert np.all(parameters.target_actor == 0.5) and np.all(parameters.target_critics == 2.0)
-    assert np.all(parameters.actor == 2.0) and np.all(parameters.critics == 5.0)
+def test_polyak_average_moves_towards_the_parameters():
+    fitted = Fitted(np.full(4, 5.0), np.ones(4), Adam.of_size(4)).polyak_update(0.25)
+    assert np.all(fitted.target == 2.0) and np.all(fitted.theta == 5.0)
+
+
+def test_descending_in_layers_is_descending_the_whole_vector():
+    rng = np.random.default_rng(0)
+    theta, mean, slope = rng.normal(size=(3, 6))
+    adam = Adam(mean, mean**2, np.asarray(3.0))
+    whole = Fitted(theta, theta, adam).descend(slope, 0.1)
+    parts = Fitted(theta, theta, adam).map(lambda vector: [vector[:2], vector[2:]]).descend([slope[:2], slope[2:]], 0.1)
+    assert whole.adam.count == parts.adam.count == 4
+    for mine, its in ((whole.theta, parts.theta), (whole.adam.square, parts.adam.square)):
+        np.testing.assert_array_equal(mine, np.concatenate(its))
+    assert np.all(np.sign(theta - whole.theta) == np.sign(0.9 * mean + 0.1 * slope))
 
 
 def test_targets_are_averaged_after_every_update_of_the_actor():
     learner = make_learner(ddpg, random_timesteps=0, target_rate=0.25, rounds_per_iteration=1, updates_per_round=1)
-    before = learner.agent.parameters
+    before = learner.agent
     learner.iterate(0, 0)
-    after = learner.agent.parameters
-    for target, network in (("target_actor", "actor"), ("target_critics", "critics")):
-        old, new = getattr(before, target), getattr(after, network)
-        assert getattr(after, target) == pytest.approx(old + 0.25 * (new - old), rel=1e-4, abs=1e-6)
-        assert not np.array_equal(np.float32(old), new)
+    for old, new in zip(before, learner.agent):
+        assert new.target == pytest.approx(old.target + 0.25 * (new.theta - old.target), rel=1e-4, abs=1e-6)
+        assert not np.array_equal(np.float32(old.target), new.theta)
 
 
-@pytest.mark.parametrize("algorithm", [td3, ddpg])
-def test_updates_of_one_rank_equal_updates_with_shared_gradients(algorithm, monkeypatch):
+def test_updates_of_one_rank_equal_updates_with_shared_gradients(monkeypatch):
     """The former in one float32 loop, the latter a gradient at a time: equal within float32."""
     tf = load_tensorflow()
     options = {"num_trajectories": 2, "random_timesteps": 0, "rounds_per_iteration": 1}
-    solo = make_learner(algorithm, **options)
+    solo = make_learner(td3, **options)
     monkeypatch.setattr(replay_learner, "MAX_SOLO_ROWS", 0)
-    shared = make_learner(algorithm, **options)
+    shared = make_learner(td3, **options)
     for learner in (solo, shared):
         learner.iterate(0, 0)
     for mine, its in zip(tf.nest.flatten(solo.agent), tf.nest.flatten(shared.agent)):
         assert np.asarray(mine) == pytest.approx(np.asarray(its), rel=1e-3, abs=1e-4)
-    assert solo.num_updates == shared.num_updates == solo.agent.critic_adam.count == 7
-    assert np.asarray(solo.agent.parameters.actor).dtype == np.float32
-    assert np.asarray(shared.agent.parameters.actor).dtype == np.float64
+    assert solo.num_updates == shared.num_updates == solo.agent.critics.adam.count == 7
+    assert np.asarray(solo.agent.actor.theta).dtype == np.float32
+    assert np.asarray(shared.agent.actor.theta).dtype == np.float64
 
 
 def test_exploration_is_noise_in_units_of_the_range_and_random_actions_fill_it():
@@ -102,9 +111,9 @@ def test_exploration_is_noise_in_units_of_the_range_and_random_actions_fill_it()
 
 
 def test_no_update_is_made_while_actions_are_random_or_transitions_too_few():
-    learner = make_learner(td3, random_timesteps=119)
+    learner = make_learner(ddpg, random_timesteps=119)
     assert [learner.iterate(i, 60 * i)["num_updates"] for i in range(3)] == [0, 7, 21]
-    learner = make_learner(td3, random_timesteps=0, batch_size=100)
+    learner = make_learner(ddpg, random_timesteps=0, batch_size=100)
     assert [learner.iterate(i, 60 * i)["num_updates"] for i in range(2)] == [0, 7]
 
 
@@ -156,15 +165,15 @@ def test_transitions_are_those_of_the_segments_with_time_limits_not_terminal():
     assert np.abs(rows.actions).max() <= 1 and rows.actions.std() == pytest.approx(3**-0.5, 0.15)
 
 
-@pytest.mark.parametrize("is_solo", [True, False])
-@pytest.mark.parametrize("num_before", [1, 2])  # before the first update, and after some
-@pytest.mark.parametrize(("algorithm", "options"), [(td3, {"noise": "ou"}), (ddpg, {"parameter_noise_std": 0.3})])
+@pytest.mark.parametrize(
+    ("algorithm", "options", "num_before", "max_solo_rows"),
+    [(td3, {"noise": "ou"}, 2, 512), (ddpg, {"parameter_noise_std": 0.3}, 1, 0)],  # after updates, and before the first
+)
 def test_continued_from_its_checkpoint_a_run_is_the_same(
-    algorithm, options, num_before, is_solo, tmp_path, monkeypatch
+    algorithm, options, num_before, max_solo_rows, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(replay_learner, "MAX_SOLO_ROWS", 512 if is_solo else 0)
-    options = {**options, "num_trajectories": 2, "random_timesteps": 240}
-    learner, other = make_learner(algorithm, **options), make_learner(algorithm, **options)
+    monkeypatch.setattr(replay_learner, "MAX_SOLO_ROWS", max_solo_rows)
+    learner, other = (make_learner(algorithm, **options, num_trajectories=2, random_timesteps=240) for _ in range(2))
     for i in range(num_before):
         learner.iterate(i, 120 * i)
     assert learner.num_updates == (0 if num_before == 1 else 7)
