@@ -134,14 +134,14 @@ class Forward:
     """The network for many observations at once: forward(theta, observations [..., O]) returns outputs [..., A]."""
 
     def __init__(self, sizes: tuple[int, ...], style: Style = PLAIN):
-        self._sizes = sizes
+        self._sizes, self._workspace = sizes, tuple(make_workspace(sizes))
         self._compiled = compile_template(_run_forward, act=compile_act(sizes, style))
         self(np.zeros(num_parameters(sizes)), np.zeros((1, sizes[0])))  # compiles now
 
     def __call__(self, theta: np.ndarray, observations: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(observations).reshape(-1, self._sizes[0])
         outputs = np.empty((len(rows), self._sizes[-1]))
-        self._compiled(theta, rows, make_workspace(self._sizes), outputs)
+        self._compiled(theta, rows, self._workspace, outputs)
         return outputs.reshape(*observations.shape[:-1], self._sizes[-1])
 
 
@@ -161,12 +161,16 @@ def copy_aligned(theta):
 
 def _run_forward(theta, rows, workspace, outputs):
     """Act on LANES rows at a time, fewer at the end."""
-    theta = theta.copy()
+    theta, (activations, observations, actions) = theta.copy(), workspace
     for first in range(0, rows.shape[0], LANES):
         num = min(LANES, rows.shape[0] - first)
-        workspace.observations[:num] = rows[first : first + num]
-        act(theta, workspace.activations, num)
-        outputs[first : first + num] = workspace.actions[:num]
+        for lane in range(num):
+            for i in range(rows.shape[1]):
+                observations[lane, i] = rows[first + lane, i]
+        act(theta, activations, num)
+        for lane in range(num):
+            for i in range(outputs.shape[1]):
+                outputs[first + lane, i] = actions[lane, i]
 
 
 def _run_hidden_layer(theta, activations, num):

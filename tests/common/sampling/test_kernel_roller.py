@@ -4,6 +4,7 @@ import pytest
 
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
+from tdpo_baselines.harness.contracts import Environment, Roller
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +54,21 @@ def test_states_given_are_not_changed(roller, theta):
 
 def test_no_rollouts_are_no_work(roller, theta):
     assert roller.rollouts(theta, np.zeros((0, 2))).returns.shape == (0,)
+
+
+def test_kernel_and_roller_satisfy_their_contracts(roller):
+    assert isinstance(roller, Roller) and isinstance(roller.environment, Environment)
+
+
+def test_rollout_that_leaves_the_box_is_terminal_and_stops_there(theta):
+    roller = KernelRoller(linear_quadratic.ending_kernel(), (5,), gamma=0.9)
+    rollouts = roller.rollouts(theta, roller.start_states(np.array([[0.5, 0.5], [1.0, 1.0]])))
+    assert rollouts.is_terminal.tolist() == (rollouts.lengths < 30).tolist() == [False, True]
+    length = rollouts.lengths[1]
+    assert np.abs(rollouts.final_states[1]).max() > 1.2 and np.all(np.abs(rollouts.observations[1]) <= 1.2)
+    assert rollouts.rewards[1, :length].all() and not rollouts.rewards[1, length:].any()
+
+
+def test_observation_of_a_state_is_the_one_the_policy_sees(roller, theta):
+    states = roller.start_states(np.full((1, 2), 0.9))
+    assert np.array_equal(roller.observe(states[0]), roller.rollouts(theta, states).observations[0, 0])
