@@ -38,7 +38,8 @@ check: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 docs: venv
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 bench: venv
 	$(BIN)/python benchmarks/rollout_speed.py
@@ -59,4 +60,4 @@ system-deps:
 	mkdir -p .qsub && cd .qsub && apt-get download -qq slurm-wlm-torque && dpkg -x slurm-wlm-torque_*.deb . && rm slurm-wlm-torque_*.deb
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .ruff_cache .mypy_cache

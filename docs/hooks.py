@@ -1,0 +1,217 @@
+"""MkDocs hooks: tables made from the code and from results, quoted source, and equations that render offline.
+
+A line `<!-- NAME: ARGUMENT -->` of a page is replaced by what the function NAME of `DIRECTIVES` returns, and a fenced
+block of `math` by MathML. `python docs/hooks.py` writes the table of scores into README.md.
+"""
+
+import ast
+import dataclasses
+import json
+import re
+import statistics
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs/results"
+sys.path.insert(0, str(ROOT))
+
+
+def on_page_markdown(markdown: str, **_) -> str:
+    """Return the page with its directives and equations filled in."""
+    markdown = re.sub(r"^```math\n(.*?)^```$", _mathml, markdown, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^<!-- (\w+):(.*?)-->$", _fill_in, markdown, flags=re.MULTILINE)
+
+
+def _mathml(match: re.Match) -> str:
+    from latex2mathml.converter import convert
+
+    return f'<div class="math">{convert(match[1].strip(), display="block")}</div>'
+
+
+def _fill_in(match: re.Match) -> str:
+    name, arguments = match[1], match[2].split()
+    if name not in DIRECTIVES:
+        raise ValueError(f"unknown directive {name!r}; docs/hooks.py has {', '.join(DIRECTIVES)}")
+    return DIRECTIVES[name](*arguments)
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    cells = [header, ["---"] * len(header), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def options(algorithm: str) -> str:
+    """Return the options of an algorithm with defaults, ranges and meanings, a table per group."""
+    from tdpo_baselines.harness import registry
+
+    groups: dict[str, list] = {}
+    for field in dataclasses.fields(registry.algorithm(algorithm).Config):
+        row = [f"`{field.name}`", f"`{text(field.default)}`", limits(field.metadata), field.metadata["meaning"]]
+        groups.setdefault(field.metadata["group"] or "Options", []).append(row)
+    header = ["option", "default", "range", "meaning"]
+    return "\n\n".join(f"**{group}**\n\n{table(header, rows)}" for group, rows in groups.items())
+
+
+def text(value) -> str:
+    """Return a value as it is typed on the command line."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+
+
+def limits(metadata) -> str:
+    """Return the range of an option."""
+    if metadata["choices"]:
+        return ", ".join(f"`{choice}`" for choice in metadata["choices"])
+    signs = {"low": "≥", "above": ">", "high": "≤"}
+    return ", ".join(f"{sign} {metadata[name]:g}" for name, sign in signs.items() if metadata[name] is not None)
+
+
+def presets(algorithm: str) -> str:
+    """Return the presets of an algorithm, folded away."""
+    path = ROOT / "tdpo_baselines" / algorithm / "presets.json"
+    blocks = []
+    for pattern, by_name in json.loads(path.read_text()).items():
+        for name, values in by_name.items():
+            words = textwrap.fill(" ".join(f"{key}={text(value)}" for key, value in values.items()), 96)
+            block = f"```text\n{words}\n```"
+            blocks.append(f'??? note "`{pattern}`, preset `{name}`"\n\n{textwrap.indent(block, "    ")}')
+    return "\n\n".join(blocks)
+
+
+def environments() -> str:
+    """Return the names of our environments with their Gymnasium ids, fixed options and sizes."""
+    from tdpo_baselines.harness import registry
+
+    rows = []
+    for name, (env_id, fixed) in registry.ENVIRONMENTS.items():
+        made = registry.make_environment(name, registry.resolve_options(name, {}))
+        with_options = ", ".join(f"`{key}={value}`" for key, value in fixed.items())
+        sizes = [str(size) for size in (made.observation_size, made.action_size, made.horizon)]
+        rows.append([f"`{name}`", f"`{env_id}`", with_options, *sizes])
+    return table(["`--env`", "Gymnasium id", "with", "observation", "action", "steps"], rows)
+
+
+def variants() -> str:
+    """Return the targets of the pendulum's variants."""
+    from envs.pendulum.nlr import VARIANTS
+
+    rows = [[str(v), f"{low} to {high}", *map(str, rest)] for v, (low, high, *rest) in VARIANTS.items()]
+    return table(["variant", "band (Hz)", "offset (rad)", "amplitude (rad)"], rows)
+
+
+def source(path: str, *names: str) -> str:
+    """Return classes, functions or assignments of a file as code."""
+    found = _definitions((ROOT / path).read_text())
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(f"{path} has no {missing[0]}; change the page that quotes it")
+    return "\n".join([f'```python title="{path}"', "\n\n\n".join(found[name] for name in names), "```"])
+
+
+def _definitions(code: str) -> dict[str, str]:
+    """Return the source of what a module defines, by name: with decorators, or with the text below an assignment."""
+    found, lines, statements = {}, code.splitlines(), ast.parse(code).body
+    for node, after in zip(statements, [*statements[1:], None]):
+        first, last = node.lineno, node.end_lineno
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            first, name = min([first, *(decorator.lineno for decorator in node.decorator_list)]), node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            last = after.end_lineno if isinstance(after, ast.Expr) else last
+        else:
+            continue
+        found[name] = "\n".join(lines[first - 1 : last])
+    return found
+
+
+def differences(path: str) -> str:
+    """Return the list of differences from the paper in a module's docstring."""
+    paragraph = _paragraph(path, "Differences")
+    return textwrap.dedent(paragraph.partition("\n")[2])
+
+
+def glossary(path: str) -> str:
+    """Return the glossary of a module's docstring."""
+    return f"```text\n{_paragraph(path, 'Glossary')}\n```"
+
+
+def _paragraph(path: str, first_word: str) -> str:
+    docstring = ast.get_docstring(ast.parse((ROOT / path).read_text())) or ""
+    for paragraph in docstring.split("\n\n"):
+        if paragraph.startswith(first_word):
+            return paragraph
+    raise ValueError(f"the docstring of {path} has no paragraph that begins with {first_word!r}")
+
+
+def scores() -> str:
+    """Return TDPO beside its rivals: medians and worst seeds at equal steps, from the tables of results."""
+    names, rows = ("tdpo", "trpo", "ppo1", "td3", "ddpg"), []
+    for task, steps in (("pendulum-nlr", "3"), ("leg", "3"), ("Swimmer-v5", "1"), ("HalfCheetah-v5", "1")):
+        found = {name: returns for name in names if (returns := _returns(task, name))}
+        best = max(statistics.median(returns) for returns in found.values())
+        rows.append([f"`{task}`", steps, *(_score(found.get(name), best) for name in names)])
+    (solved, solved_steps), (landed, landed_steps) = (
+        _first_result(name) for name in ("pendulum-nlr-tables.md", "leg-tables.md")
+    )
+    budget = (
+        f"In longer runs TDPO solves `pendulum-nlr` on {solved} seeds ({solved_steps} million steps) and lands "
+        f"the leg on {landed} ({landed_steps} million)."
+    )
+    header = ["task", "steps (M)", *(name.upper() for name in names)]
+    return f"{table(header, rows)}\n\n{textwrap.fill(budget, 116)}"
+
+
+def _score(returns: list[float] | None, best: float) -> str:
+    """Return a cell of the table of scores."""
+    if returns is None:
+        return ""
+    median = statistics.median(returns)
+    bold = "**" if median == best else ""
+    return f"{bold}{median:,.0f}{bold} ({min(returns):,.0f})"
+
+
+def _returns(task: str, algorithm: str) -> list[float]:
+    """Return the return of each seed after equally many steps, none if it was not run."""
+    if task == "HalfCheetah-v5" and algorithm == "td3":
+        return []  # trained for fewer steps
+    places = [("baselines-comparison.md", [task, algorithm], 2), ("baselines-scores.md", [algorithm, task], 3)]
+    places += [("gym-table.md", [task, "tuned"], 2)] if algorithm == "tdpo" else []
+    for name, key, column in places:
+        for cells in _rows(name):
+            if cells[:2] == key:
+                return [float(value.replace(",", "")) for value in cells[column].split(", ")]
+    return []
+
+
+def _rows(name: str) -> list[list[str]]:
+    """Return the cells of a table of results."""
+    lines = (RESULTS / name).read_text().splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def _first_result(name: str) -> tuple[str, str]:
+    """Return the "M of N" of the first table of a file, and the millions of steps of its first row."""
+    found = re.search(r"^### .*: (\d+ of \d+)", (RESULTS / name).read_text(), flags=re.MULTILINE)
+    header, _, row = _rows(name)[:3]
+    assert found is not None
+    return found[1], row[header.index("steps (M)")]
+
+
+def fill_readme(readme: str) -> str:
+    """Return README.md with the present scores between their marks."""
+    filled = f"<!-- scores -->\n{scores()}\n<!-- end -->"
+    return re.sub(r"<!-- scores -->.*?<!-- end -->", lambda _: filled, readme, flags=re.DOTALL)
+
+
+DIRECTIVES = {
+    function.__name__: function
+    for function in (options, presets, environments, variants, source, differences, glossary, scores)
+}
+
+if __name__ == "__main__":
+    path = ROOT / "README.md"
+    path.write_text(fill_readme(path.read_text()))

@@ -1,0 +1,31 @@
+"""The how-to pages, followed to the letter in a copy of the packages."""
+
+import pytest
+from pages import Workshop
+from programs import deterministic_part
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def workshop(tmp_path, mpirun):
+    return Workshop(tmp_path, mpirun)
+
+
+def test_algorithm_page_leads_to_an_algorithm_that_runs_the_same_on_two_ranks(workshop):
+    printed = workshop.follow("docs/howto/algorithm.md")
+    runs = workshop.folder / "runs"
+    assert deterministic_part(runs / "search") == deterministic_part(runs / "search-2")
+    assert "random_search on pendulum-20hz, seed 0" in printed and "2 passed" in printed
+
+
+def test_environment_page_leads_to_an_environment_that_tdpo_learns(workshop):
+    printed = workshop.follow("docs/howto/environment.md")
+    first, *_, last = (workshop.folder / "runs/spring/progress.csv").read_text().splitlines()[1:]
+    assert float(last.split(",")[5]) > float(first.split(",")[5]) / 4  # payoffs are negative
+    assert "final_error" in printed and "tdpo on spring, seed 0" in printed and "2 passed" in printed
+
+
+def test_command_page_leads_to_a_command_that_compares_runs(workshop):
+    printed = workshop.follow("docs/howto/command.md")
+    assert "(runs/a)" in printed and "(runs/b)" in printed and "2 passed" in printed
