@@ -6,6 +6,7 @@ saved, continue with --resume; 130 ended at once by a second Ctrl-C.
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ import time
 from .common.parallel import launcher
 from .common.parallel.tensorflow_setup import prepare_environment
 from .harness import registry
+from .harness.budget import Budget
 from .harness.config import did_you_mean
 from .harness.resolve import Run, describe_options, resolve
 from .harness.run_folder import RunFolder
@@ -45,8 +47,6 @@ def make_parser() -> Parser:
     add("--list", action="store_true", help="show the algorithms and environments")
     add("--alg", default="tdpo", help="algorithm (default: tdpo)")
     add("--env", help="environment: a name of --list, or any id of Gymnasium")
-    add("--num_timesteps", default="5e7", help="simulated steps of all ranks, branches included (default: 5e7)")
-    add("--num_iterations", help="stop after this many updates, if that comes first")
     add("--num_trajectories", help="trajectories per update of all ranks: short for --set num_trajectories=N")
     add("--seed", default="0", help="the same seed gives the same run on any number of ranks (default: 0)")
     add("--log_dir", help="folder of the run (default: runs/ALG-ENV-SEED)")
@@ -55,9 +55,10 @@ def make_parser() -> Parser:
     add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[], help="options; they override all others. "
         "env.KEY=VALUE sets an option of the environment. stage1.timesteps=N trains for N timesteps with "
         "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow")  # fmt: skip
-    add("--checkpoint_every", default="1000", metavar="N", help="updates between checkpoints (default: 1000)")
-    add("--checkpoint_minutes", default="2", metavar="M", help="minutes between checkpoints at most (default: 2)")
-    add("--max_walltime", metavar="HH:MM:SS", help="checkpoint and stop after this time, with exit code 85")
+    for field in dataclasses.fields(Budget):
+        default = "" if field.default is None else f" (default: {field.default:g})".replace("+0", "")
+        kind = "HH:MM:SS" if field.name == "max_walltime" else "N"
+        add(f"--{field.name}", metavar=kind, help=field.metadata["meaning"] + default)
     add("--resume", action="store_true", help="continue the run in --log_dir, or start it if there is none")
     add("--tensorboard", action="store_true", help="also write TensorBoard events (needs the tensorboard extra)")
     add("--quiet", action="store_true", help="print errors only")

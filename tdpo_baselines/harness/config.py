@@ -117,13 +117,6 @@ def parse_count(name: str, text: str, *, low: int) -> int:
     return value
 
 
-def parse_bool(name: str, text: str) -> bool:
-    """Parse 'true' or 'false'."""
-    if text.lower() not in ("true", "false"):
-        raise ValueError(f"{name} must be true or false, got {text!r}")
-    return text.lower() == "true"
-
-
 def parse_like(name: str, value, example):
     """Return the value as the type of `example`: a truth value, a text or a number, whole only if the example is.
 
@@ -132,7 +125,9 @@ def parse_like(name: str, value, example):
     if example is None:
         return _parse_freely(name, value) if isinstance(value, str) else value
     if isinstance(example, bool):
-        return parse_bool(name, str(value))
+        if str(value).lower() not in ("true", "false"):
+            raise ValueError(f"{name} must be true or false, got {value!r}")
+        return str(value).lower() == "true"
     if isinstance(example, str):
         if not isinstance(value, str):
             raise ValueError(f"{name} must be a text, got {value!r}")
@@ -168,11 +163,9 @@ def _parse(field: dataclasses.Field, text: str):
     base, is_optional = _base_type(field)
     if is_optional and text.lower() in ("none", "null"):
         return None
-    if base is bool:
-        return parse_bool(field.name, text)
     if base is tuple:
         return tuple(parse_number(field.name, part, int) for part in text.strip("()[] ").split(",") if part.strip())
-    return text if base is str else parse_number(field.name, text, base)
+    return parse_like(field.name, text, base())
 
 
 def _check(field: dataclasses.Field, value):
@@ -198,14 +191,14 @@ def _check_number(field: dataclasses.Field, value, kind: type):
         raise ValueError(f"{field.name} must be a finite number, got {value!r}")
     if kind is int and value != int(value):
         raise ValueError(f"{field.name} must be a whole number, got {value!r}")
-    if not _is_in_range(field, value):
+    low, high, above = (field.metadata[key] for key in ("low", "high", "above"))
+    if (
+        (low is not None and value < low)
+        or (high is not None and value > high)
+        or (above is not None and value <= above)
+    ):
         raise ValueError(f"{field.name} must be {_range_text(field)}, got {value!r}")
     return kind(value)
-
-
-def _is_in_range(field: dataclasses.Field, value) -> bool:
-    low, high, above = (field.metadata[key] for key in ("low", "high", "above"))
-    return (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
 
 
 def _range_text(field: dataclasses.Field) -> str:

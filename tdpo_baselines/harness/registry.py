@@ -82,7 +82,8 @@ def make_environment(name: str, options: dict) -> "Environment":
     from ..common.sampling.gym_environment import GymEnvironment, print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    own_options = _without_delay(env_id, options)
+    can_delay = env_id.rpartition(":")[2].startswith("tdpo/")  # others are delayed by a wrapper
+    own_options = {option: value for option, value in options.items() if can_delay or option != "delay_steps"}
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
         print_warnings_once()
@@ -105,12 +106,6 @@ def make_environment(name: str, options: dict) -> "Environment":
     return environment
 
 
-def _without_delay(env_id: str, options: dict) -> dict:
-    """Return the options without `delay_steps` for environments of others, which a wrapper delays."""
-    is_ours = env_id.rpartition(":")[2].startswith("tdpo/")
-    return options if is_ours else {name: value for name, value in options.items() if name != "delay_steps"}
-
-
 def make_roller(environment: Any, options: Any) -> "Roller":
     """Make the roller of an environment for the policy network of an algorithm's options."""
     from ..common.sampling.gym_roller import GymEnvironment, GymRoller
@@ -129,21 +124,15 @@ def resolve_values(algorithm_name: str, environment: str, values: dict) -> dict:
 
 def resolve_options(name: str, options: dict) -> dict:
     """Return all options of an environment: the user's, with texts parsed, over the defaults."""
-    known = environment_options(name)
-    if name not in ENVIRONMENTS:  # Gymnasium knows the rest of their options, and refuses them if they are wrong
-        return known | {option: parse_like(f"env.{option}", v, known.get(option)) for option, v in options.items()}
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"unknown option 'env.{option}' of {name}{did_you_mean(option, known)}; it has {', '.join(known)}"
-            )
-    given = {option: parse_like(f"env.{option}", value, known[option]) for option, value in options.items()}
-    return known | {option: _absolute(value) if option in PATHS else value for option, value in given.items()}
-
-
-def _absolute(path: str) -> str:
-    """Return an absolute path: a run may be evaluated from another folder than it was trained in."""
-    return path and str(Path(path).expanduser().resolve())
+    known, given = environment_options(name), {}
+    for option, value in options.items():
+        if name in ENVIRONMENTS and option not in known:  # others are checked when they are made
+            near = did_you_mean(option, known)
+            raise ValueError(f"unknown option 'env.{option}' of {name}{near}; it has {', '.join(known)}")
+        given[option] = parse_like(f"env.{option}", value, known.get(option))
+        if option in PATHS and value:  # a run may be evaluated from another folder
+            given[option] = str(Path(value).expanduser().resolve())
+    return known | given
 
 
 def environment_options(name: str) -> dict:
@@ -169,7 +158,7 @@ def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
 
     In presets.json an environment may be a pattern as for file names; later entries override earlier ones.
     """
-    path = resources.files("tdpo_baselines") / algorithm_name / "presets.json"
+    path = resources.files(ALGORITHMS[algorithm_name]) / "presets.json"
     if not path.is_file():
         return {}
     found: dict[str, dict] = {}

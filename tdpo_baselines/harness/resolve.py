@@ -1,15 +1,18 @@
-"""From the arguments of the command line to everything that decides a run.
+"""Resolve the arguments of the command line to everything that decides a run.
 
-Options come, each over the ones before, from the algorithm's defaults, the preset, --config and --set.
+Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before.
 """
 
 from argparse import Namespace
+from dataclasses import fields
 from typing import NamedTuple
 
 from . import registry, stages
 from .budget import Budget
 from .config import did_you_mean, parse_count, read_json, split_prefix
 from .run_folder import RunConfig
+
+BUDGET = {field.name for field in fields(Budget)}
 
 
 class Run(NamedTuple):
@@ -23,7 +26,8 @@ class Run(NamedTuple):
 
 def resolve(arguments: Namespace) -> Run:
     """Return the run that the arguments ask for."""
-    budget, (config, preset) = Budget.from_arguments(arguments), resolve_config(arguments)
+    limits = {name: value for name, value in vars(arguments).items() if name in BUDGET and value is not None}
+    budget, (config, preset) = Budget.from_values(limits), resolve_config(arguments)
     return Run(config, preset, stages.make(config), budget)
 
 

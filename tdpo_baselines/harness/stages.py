@@ -42,12 +42,12 @@ def split(values: dict) -> tuple[list[dict], dict]:
 
 
 def _parse_timesteps(name: str, changes: dict) -> int:
-    if "timesteps" not in changes:
-        typo = next((key for key in changes if did_you_mean(key, ["timesteps"])), None)
-        if typo:
-            raise ValueError(f"unknown option '{name}.{typo}', did you mean '{name}.timesteps'?")
-        raise ValueError(f"{name}.timesteps is missing; pass --set {name}.timesteps=N with the timesteps it lasts")
-    return parse_count(f"{name}.timesteps", str(changes["timesteps"]), low=0)
+    if "timesteps" in changes:
+        return parse_count(f"{name}.timesteps", str(changes["timesteps"]), low=0)
+    typo = next((key for key in changes if did_you_mean(key, ["timesteps"])), None)
+    if typo:
+        raise ValueError(f"unknown option '{name}.{typo}', did you mean '{name}.timesteps'?")
+    raise ValueError(f"{name}.timesteps is missing; pass --set {name}.timesteps=N with the timesteps it lasts")
 
 
 def resolve(algorithm: str, environment: str, values: dict, stages: list[dict]) -> list[dict]:

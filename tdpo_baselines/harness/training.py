@@ -46,7 +46,7 @@ class Progress:
 
     def state(self) -> Component:
         """Return the values that a checkpoint must hold."""
-        return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def load_state(self, state: Component) -> None:
         """Continue from a checkpoint."""
@@ -69,12 +69,8 @@ class Training:
     ):
         """Take functions that make the learners of the stages, the run's own last."""
         self._staged = StagedLearner(learners, (stage["timesteps"] for stage in config.stages))
-        self._config = config
-        self._folder = folder
-        self._comm = comm
-        self._budget = budget
-        self._console = console
-        self._stop = stop
+        self._config, self._folder, self._comm = config, folder, comm
+        self._budget, self._console, self._stop = budget, console, stop
         self._progress = Progress()
         self._csv: ProgressCSV | None = None
         self._events = None
@@ -239,7 +235,7 @@ class Training:
 
     def _log(self, stop_signal: int) -> tuple[str, bool, int]:
         """Write the new rows; return the reason to stop, whether to save, and the iteration of the next report."""
-        progress, budget = self._progress, self._budget
+        budget, iteration = self._budget, self._progress.iteration
         assert self._csv is not None
         self._csv.write(self._rows)
         for row in self._rows:
@@ -249,13 +245,12 @@ class Training:
         now = time.monotonic()
         elapsed = now - self._began
         self._show_last_row(elapsed)
-        stop_reason = "max_walltime" if budget.max_walltime is not None and elapsed >= budget.max_walltime else ""
+        stop_reason = "max_walltime" if elapsed >= budget.max_seconds else ""
         stop_reason = signal.Signals(stop_signal).name if stop_signal else stop_reason
-        is_due = now - self._last_saved >= budget.checkpoint_seconds
-        is_due = is_due or progress.iteration % budget.checkpoint_every == 0
+        is_due = iteration % budget.checkpoint_every == 0 or now - self._last_saved >= 60 * budget.checkpoint_minutes
         in_time = int(SECONDS_BETWEEN_REPORTS * len(self._rows) / (now - self._last_report))
         self._last_report = now
-        return stop_reason, is_due, progress.iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
+        return stop_reason, is_due, iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
 
     def _show_last_row(self, elapsed: float) -> None:
         done, done_before = map(self._budget.fraction_done, (self._progress, self._before))
@@ -281,14 +276,12 @@ class Training:
         if progress.best_theta is None:
             checkpoint.clear(self._folder.best)  # of an earlier stage
         elif progress.best_iteration != self._best_saved:
-            best = {"policy": {"theta": progress.best_theta}, "config": config}
-            best |= {"progress": {"iteration": np.asarray(progress.best_iteration)}}
-            checkpoint.save(self._folder.best, progress.best_iteration, best, keep=1)
+            best = {"policy": {"theta": progress.best_theta}, "progress": {"iteration": progress.best_iteration}}
+            checkpoint.save(self._folder.best, progress.best_iteration, {**best, "config": config}, keep=1)
             self._best_saved = progress.best_iteration
         if progress.iteration != self._saved:
-            checkpoint.save(
-                self._folder.checkpoints, progress.iteration, {**state, "config": config}, keep=NUM_CHECKPOINTS
-            )
+            state = {**state, "config": config}
+            checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
             self._saved = progress.iteration
 
 

@@ -1,54 +1,39 @@
-"""Checkpoints of revision 027a713 and before, whose arrays stood side by side without components.
-
-`upgrade` sorts them into components, so that old runs evaluate and resume.
-"""
+"""Checkpoints of revision 027a713 and before, whose arrays had no components: `upgrade` sorts them into components."""
 
 import json
 
-_PROGRESS = ("iteration", "total_timesteps", "episodes", "wall_time", "best_payoff", "best_iteration", "best_theta")
-_STATS = {"count": "observation_count", "sum": "observation_sum", "squares": "observation_squares"}
-_STREAMS = {name: f"stream_{name}" for name in ("states", "steps", "returns", "discounted")}
-_STREAMS |= {name: name for name in ("num_ended", "ended_returns", "ended_discounted", "last_returns")}
-
-
-def _adam(prefix: str) -> dict[str, str]:
-    return {name: f"{prefix}_{name}" for name in ("mean", "square", "count")}
-
-
-_ON_POLICY = {
-    "policy": {"theta": "theta", "log_std": "log_std"},
-    "value": {"theta": "value_theta", "target_sums": "target_sums"},
-    "adam": _adam("adam"),
-    "observation_stats": _STATS,
-    "streams": _STREAMS,
-}
-_OFF_POLICY = {
-    "policy": {"theta": "theta"},
-    "critics": {"theta": "critics", "num_updates": "num_updates"},
-    "targets": {"actor": "target_actor", "critics": "target_critics"},
-    "actor_adam": _adam("actor_adam"),
-    "critic_adam": _adam("critic_adam"),
-    "streams": _STREAMS,
-    "noise": {"state": "noise_state"},
-    "replay": {"rows": "replay_rows", "num_added": "replay_added"},
-}
-OLD_NAMES = {  # algorithm -> component -> name -> old name
-    "tdpo": {
-        "policy": {"theta": "theta"},
-        "safeguard": {"theta": "safe_theta", "payoff": "safe_payoff", "trust": "trust"},
-        "exploration_scale": {
-            "log_std": "log_std",
-            "mean": "log_std_mean",
-            "square": "log_std_square",
-            "count": "log_std_updates",
-        },
-        "observation_stats": _STATS,
-    },
-    "trpo": _ON_POLICY,
-    "ppo1": _ON_POLICY,
-    "ddpg": {**_OFF_POLICY, "parameter_noise": {"scale": "parameter_scale"}},
-    "td3": _OFF_POLICY,
-}
+_PROGRESS = "progress: iteration total_timesteps episodes wall_time best_payoff best_iteration best_theta"
+_STATS = "observation_stats: count=observation_count sum=observation_sum squares=observation_squares"
+_STREAMS = """
+    streams: states=stream_states steps=stream_steps returns=stream_returns discounted=stream_discounted num_ended
+    streams: ended_returns ended_discounted last_returns
+"""
+_TDPO = f"""
+    policy: theta
+    safeguard: theta=safe_theta payoff=safe_payoff trust
+    exploration_scale: log_std mean=log_std_mean square=log_std_square count=log_std_updates
+    {_STATS}
+"""
+_ON_POLICY = f"""
+    policy: theta log_std
+    value: theta=value_theta target_sums
+    adam: mean=adam_mean square=adam_square count=adam_count
+    {_STATS}
+    {_STREAMS}
+"""
+_OFF_POLICY = f"""
+    policy: theta
+    critics: theta=critics num_updates
+    targets: actor=target_actor critics=target_critics
+    actor_adam: mean=actor_adam_mean square=actor_adam_square count=actor_adam_count
+    critic_adam: mean=critic_adam_mean square=critic_adam_square count=critic_adam_count
+    noise: state=noise_state
+    replay: rows=replay_rows num_added=replay_added
+    parameter_noise: scale=parameter_scale
+    {_STREAMS}
+"""
+OLD_NAMES = {"tdpo": _TDPO, "trpo": _ON_POLICY, "ppo1": _ON_POLICY, "ddpg": _OFF_POLICY, "td3": _OFF_POLICY}
+"""For each algorithm lines of `component: name=old_name ...`."""
 
 
 def is_old(state: dict) -> bool:
@@ -57,14 +42,15 @@ def is_old(state: dict) -> bool:
 
 
 def upgrade(state: dict) -> dict:
-    """Return the nested form of an old checkpoint; those in `best` have only a few of the names."""
+    """Return the nested form of an old checkpoint; it may lack names, as those in `best` do."""
     try:
-        components = OLD_NAMES[json.loads(state["config"])["algorithm"]]
+        lines = OLD_NAMES[json.loads(state["config"])["algorithm"]].splitlines()
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the checkpoint is not one of a run ({error!r})") from error
     nested: dict = {"config": state["config"]}
-    for component, names in {"progress": {name: name for name in _PROGRESS}, **components}.items():
-        found = {name: state[old] for name, old in names.items() if old in state}
+    for component, _, names in (line.strip().partition(": ") for line in [_PROGRESS, *lines]):
+        pairs = [(word.partition("=")[0], word.rpartition("=")[2]) for word in names.split()]
+        found = {name: state[old] for name, old in pairs if old in state}
         if found:
-            nested[component] = found
+            nested[component] = nested.get(component, {}) | found
     return nested

@@ -1,23 +1,25 @@
+import math
 from types import SimpleNamespace
 
 import pytest
 
 from tdpo_baselines import run
 from tdpo_baselines.harness.budget import Budget
+from tdpo_baselines.harness.resolve import resolve
 
 
 def budget(*arguments: str) -> Budget:
-    return Budget.from_arguments(run.parse(list(arguments)))
+    return resolve(run.parse(["--env", "pendulum-nlr", *arguments])).budget
 
 
-def test_defaults_of_the_command_line():
-    assert budget() == Budget(5 * 10**7, None, 1000, 120.0, None)
+def test_command_line_has_the_defaults():
+    assert budget() == Budget() == Budget(5 * 10**7, None, 1000, 2.0, None)
 
 
 def test_texts_are_parsed():
     given = budget("--num_timesteps", "2e6", "--num_iterations", "7", "--max_walltime", "01:02:03")
-    assert (given.num_timesteps, given.num_iterations, given.max_walltime) == (2_000_000, 7, 3723.0)
-    assert budget("--checkpoint_minutes", "0.5").checkpoint_seconds == 30.0
+    assert (given.num_timesteps, given.num_iterations, given.max_seconds) == (2_000_000, 7, 3723.0)
+    assert budget("--checkpoint_minutes", "0.5").checkpoint_minutes == 0.5 and budget().max_seconds == math.inf
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_stop_saves_and_returns_its_own_exit_code(tmp_path, capsys, reason):
     with StopRequest() as stop:
         if reason == "SIGUSR1":
             signal.raise_signal(signal.SIGUSR1)
-        walltime = 0.0 if reason == "max_walltime" else None
+        walltime = "0:0:0" if reason == "max_walltime" else None
         training = toy_training(tmp_path, num_iterations=500, stop=stop, max_walltime=walltime, is_quiet=False)
         assert training.run() == EXIT_STOPPED == 85
     assert f"({reason}); continue with --resume" in capsys.readouterr().out

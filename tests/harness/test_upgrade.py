@@ -44,7 +44,7 @@ def test_no_array_of_an_old_checkpoint_is_lost(algorithm):
     path = DATA / f"{algorithm}-027a713/checkpoints/iteration-000000003"
     variables = load_tensorflow().train.load_checkpoint(str(path / "state")).get_variable_to_shape_map()
     state = checkpoint.load(path)
-    assert not is_old(state) and set(state) == {"config", "progress", *OLD_NAMES[algorithm]}
+    assert not is_old(state) and "progress" in state and "policy" in state
     del state["config"]
     assert len(checkpoint.flatten(state)) == len(variables) - len(["config", "_CHECKPOINTABLE_OBJECT_GRAPH"])
 
