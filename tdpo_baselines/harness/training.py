@@ -269,7 +269,7 @@ class Training:
         self._last_saved = time.monotonic()
         self._comm.on_root(partial(self._write_checkpoints, self._state()))
 
-    def _write_checkpoints(self, state: dict[str, Component]) -> None:
+    def _write_checkpoints(self, state: dict[str, Any]) -> None:
         progress, config = self._progress, self._config.to_json()
         assert self._csv is not None
         self._csv.sync()  # a run resumes from a checkpoint only with all rows before it
