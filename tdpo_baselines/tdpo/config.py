@@ -11,7 +11,7 @@ from ..common.parallel.checks import require_memory, require_trajectories
 from ..common.parallel.execution import ROWS_PER_GROUP
 from ..harness.config import Settings, option
 
-SMALLEST = 1e-100  # of a decaying schedule
+SMALLEST = 1e-100  # value of a schedule that decays
 paper = partial(option, group="The paper's options")
 advanced = partial(option, group="Options of the advanced variant")
 ours = partial(option, group="Options beyond the paper")
@@ -73,7 +73,10 @@ class Config(Settings):
         choices=("coordinate", "gaussian"),
     )
     held_steps: int = ours(
-        1, "steps for which a perturbation is held (paper: 1; authors' advanced run: 10)", low=1, high=10**6
+        1,
+        "steps for which a perturbation is held; more than 1 biases g (paper: 1; authors' advanced run: 10)",
+        low=1,
+        high=10**6,
     )
     early_branch_steps: int | None = ours(
         None,
@@ -107,7 +110,10 @@ class Config(Settings):
         high=1e18,
     )
     exploration_decay_steps: float | None = ours(
-        None, "timesteps after which exploration_std has halved, in the same way; none: constant", above=0, high=1e18
+        None,
+        "timesteps after which exploration_std has halved, in the same way; none: constant; ignored if variant=advanced",
+        above=0,
+        high=1e18,
     )
     schedule_power: float = ours(
         1.0,

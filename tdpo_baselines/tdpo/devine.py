@@ -12,7 +12,8 @@ Shapes: N trajectories, K branches each, D held steps, T horizon, O observation,
     a'_t - a_t        deltas, as executed            [N, K, D, A]    line 5
     Q(s_t, a'_t)      branch returns                 [N, K]          line 6
     A(s_t, a'_t)      advantages                     [N, K]          line 7
-    gamma^t / nu(t)   weights, scaled to mean 1      [N, K]          line 9
+    gamma^t / nu(t)   weights, of the visitation     [N, K]          line 9
+                      gamma^t / sum_t gamma^t
     gradient of the   action_gradients               [N, K, D, A]    line 10
     estimator
 """
@@ -45,14 +46,13 @@ class TimeDistribution:
     """
 
     def __init__(self, config: Config, horizon: int):
-        self._kind, self._early_steps, self._held_steps = (
+        self._kind, self._held_steps, self._early_steps = (
             config.branch_times,
-            config.early_branch_steps,
             config.held_steps,
+            config.early_branch_steps,
         )
         self._visitation = discounts(config.gamma, horizon - config.held_steps + 1)  # [legal times]
         self._reached = np.cumsum(self._visitation)
-        self._fraction_reached = self._reached / self._reached[-1]
         self._full_nu = self._make_nu(len(self._visitation))
 
     def num_times(self, length: int) -> int:
@@ -60,7 +60,7 @@ class TimeDistribution:
         return max(1, min(length - self._held_steps + 1, len(self._visitation)))
 
     def times_and_weights(self, quantiles: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the branch times at quantiles of nu, and gamma^t / nu(t) there.
+        """Return the branch times at quantiles of nu, and the visitation over nu(t) there.
 
         For "all", the quantiles are the times of a full trajectory.
         """
@@ -75,7 +75,7 @@ class TimeDistribution:
     def alive_fraction(self, lengths: np.ndarray) -> float:
         """Return the mean fraction of the visitation before trajectories of these lengths ended."""
         last_times = np.minimum(lengths.astype(np.int64) - self._held_steps, len(self._visitation) - 1)
-        return float(self._fraction_reached[np.maximum(last_times, 0)].mean())
+        return float((self._reached[np.maximum(last_times, 0)] / self._reached[-1]).mean())
 
     def _make_nu(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
         """Return nu over `num` legal times, its cumulative sum, and its last time: the sum may round to below one."""
@@ -176,11 +176,11 @@ def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.n
     returns, actions, lengths, branch_steps = branches
     values = values_at(main.rewards[n], mains.times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:
-        advantages = (returns[0] - returns[1]) / 2
+        advantages = (returns[0] - returns[1]) / 2  # line 7
         even_advantages = (returns[0] + returns[1]) / 2 - values
         deltas = (actions[0] - actions[1]) / 2
     else:
-        advantages = even_advantages = returns[0] - values
+        advantages = even_advantages = returns[0] - values  # line 7
         deltas = actions[0] - main.actions[here]
     if lengths.min() < D:
         deltas = deltas * (np.arange(D) < lengths.min(axis=0)[:, :, None])[..., None]  # nothing after a branch's end

@@ -10,7 +10,7 @@ RANGE = (1e-3, 10.0)  # floor and ceiling of sigma, relative to its initial valu
 
 
 class ExplorationScale(NamedTuple):
-    """log sigma of each action coordinate, and Adam's moments of its gradient."""
+    """log sigma of each action coordinate, and Adam's moments of its gradient. Field names are names in checkpoints."""
 
     log_std: np.ndarray  # [A]
     mean: np.ndarray  # [A]

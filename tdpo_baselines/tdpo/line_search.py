@@ -23,7 +23,7 @@ def step_coefficients(size: int, span: float) -> np.ndarray:
 def search_line(
     roller: Roller, comm: Comm, coefficients: np.ndarray, theta: np.ndarray, step: np.ndarray, starts: np.ndarray
 ) -> LineSearch:
-    """Return the coefficient c with the best mean return of theta + c step over the same starts.
+    """Return the coefficient c with the best mean discounted return of theta + c step over the same starts.
 
     The ranks share the starts. Ties go to the smaller coefficient.
     """

@@ -8,7 +8,10 @@ LEAST_TRUST = 1 / 8
 
 
 class Safeguard(NamedTuple):
-    """The best parameters so far, and the fraction of the trust region in use since the last return to them."""
+    """The parameters to return to, the best so far, and the fraction of the trust region in use since the last return.
+
+    Field names are names in checkpoints.
+    """
 
     theta: np.ndarray  # [P]
     payoff: Any = -np.inf

@@ -2,37 +2,39 @@
 
 Differences from the paper
   1. Branches restart from the saved state of their main trajectory; no prefix is simulated twice.
-  2. Branch times and starts are stratified by default, and branch times may favour the first steps; all remain
-     unbiased. Several branches share one main trajectory.
-  3. Differences may be two-sided (antithetic), and a perturbation may be held for several steps.
-  4. The gradient is that of the payoff, the per-step discounted average eta (1 - gamma) / (1 - gamma^T), so that
-     C, delta_max and sigma keep their meaning whatever the horizon.
-  5. Damping helps the solver but is left out of the trust region. delta_max and sigma may decay.
+  2. Branch times and starts are stratified by default, and branch times may favour the first steps; g stays unbiased.
+  3. Differences may be two-sided (antithetic). A perturbation may be held for several steps, which averages the
+     gradient over them: less variance, some bias.
+  4. The gradient is that of the payoff, the per-step discounted average eta (1 - gamma) / (1 - gamma^T), so that C
+     keeps its meaning whatever the horizon.
+  5. Damping helps the solver but is left out of the trust region; 1 / C_2 is the maximum of the damped surrogate.
+     delta_max and sigma may decay.
   6. Branches may be cut short and advantages clipped: less variance for a bias, which vanishes as the branches grow
      to the horizon.
   7. If the payoff drops too far below its best, the best parameters are restored (safeguard.py).
   8. With a single start all main trajectories are one: it is rolled out and counted once.
   9. Products use the exact Jacobian instead of nested automatic differentiation, and few rows are solved for in the
      space of their coefficients: the same iterates but for rounding.
- 10. Advanced variant: steps of the line search are counted; ties go to the smaller step; the exploration scale
-     follows the even part of two-sided advantages, between a floor and a ceiling, and the gradient stays unbiased
-     when the scales differ.
+ 10. Advanced variant: the line search shortens the step of line 6; its simulated steps are counted; ties go to the
+     smaller step. The exploration scale follows the even part of two-sided advantages, between a floor and a ceiling,
+     and the gradient stays unbiased when the scales differ.
  11. Misprints of the paper: values discount by gamma^(i - t) (Algorithm 2); the last product of Algorithm 3 is with
-     the action vector; the surrogate is g'd - C/2 d'Hd.
+     the action vector; Algorithms 3 and 4 leave out the factor 2 of the Hessian in line 4 of Algorithm 1; the
+     surrogate is g'd - C/2 d'Hd.
 
 Glossary (N trajectories, K branches each, D held steps, O observation, A action, P parameters; rows are the N K D
 perturbed steps, in n groups of L rows)
-  symbol        name in code                       shape         where
-  theta         theta                              [P]           Algorithm 1, line 9
-  g             gradient of the payoff             [P]           Algorithm 1, line 3; Algorithm 2, line 10
-  H v           product(v)                         [P]           Algorithm 1, line 4; Algorithms 3 and 4
-  delta theta*  Solution.x, then Step.delta_theta  [P]           Algorithm 1, lines 5 and 6
-  alpha*        step size, LineSearch.coefficient                Algorithm 1, lines 6 and 7
-  J             Jacobian of the action             [n, L, A, P]  Algorithm 3
-  J_s           SensitivityJacobian of da/ds       [n, L O, A, P]  Algorithm 4
-  sigma         std                                [A]           Algorithm 1, line 8
-  C_2, C_1/C_2  c2, c1_over_c2                                   Algorithm 1, lines 4 and 6
-  delta_max     delta_max                                        Algorithm 1, line 6
+  symbol           name in code                       shape            where in the paper
+  theta            theta                              [P]              Algorithm 1, line 9
+  g                g                                  [P]              Algorithm 1, line 3; Algorithm 2, line 10
+  H v              product(v)                         [P]              Algorithm 1, line 4
+  delta theta*     Solution.x, then Step.delta_theta  [P]              Algorithm 1, lines 5 and 6
+  alpha*           alpha, LineSearch.coefficient                       Algorithm 1, lines 6 and 7
+  grad_theta a     jacobian                           [n, L, A, P]     Algorithm 3, line 6
+  grad_theta J     sensitivity, J = da/ds             [n, L O, A, P]   Algorithm 4, line 7
+  sigma            std                                [A]              Algorithm 1, line 8
+  C_2, C_1 / C_2   c2, c1_over_c2                                      Algorithm 1, lines 4 and 6
+  delta_max        delta_max                                           Algorithm 1, line 6
 """
 
 import math
@@ -94,17 +96,17 @@ def make_rows(vines: Vines, std: np.ndarray, alive_fraction: float, num_groups: 
     return Rows(group(vines.observations, vines.observations.shape[-1]), group(gradients, A), group(weights, 1))
 
 
-# Algorithms 3 and 4. Deterministic policies have W(pi', pi)^2 = |pi'(s) - pi(s)|^2 and L_G2 = |d(pi' - pi)/ds|^2, so
-# both Hessians are Gauss-Newton products J^T J v of a Jacobian with respect to theta.
+# Algorithms 3 and 4. Deterministic policies have W(pi', pi)^2 = |pi'(s) - pi(s)|^2, and L_G2 is taken as
+# |d(pi' - pi)/ds|^2 (section 4), so both Hessians are Gauss-Newton products of a Jacobian with respect to theta.
 
 
 def wasserstein_product(jacobian: Jacobian, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the Wasserstein-vector product of each group, [n, P] (Algorithm 3)."""
+    """Return the Wasserstein-vector product of each group, [n, P] (Algorithm 3: jvp lines 1 to 6, vjp 7 and 8)."""
     return jacobian.vjp(weights * jacobian.jvp(v))
 
 
 def sensitivity_product(jacobian: SensitivityJacobian, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the sensitivity-vector product of each group, [n, P] (Algorithm 4)."""
+    """Return the sensitivity-vector product of each group, [n, P] (Algorithm 4: jvp lines 1 to 8, vjp 9 and 10)."""
     change = jacobian.jvp(v)  # [n, L O, A]
     return jacobian.vjp(np.repeat(weights, change.shape[1] // weights.shape[1], axis=1) * change)
 
@@ -149,7 +151,7 @@ def solve_by_gram(rows: Rows, theta: np.ndarray, sizes: tuple[int, ...], **solve
 
 
 class Step(NamedTuple):
-    """A change of theta, and what it promises."""
+    """A change of theta, and the surrogate's prediction of its effect."""
 
     delta_theta: Any = 0.0  # [P]
     gradient_norm: float = 0.0
@@ -161,7 +163,7 @@ class Step(NamedTuple):
 
 
 def scale_to_trust_region(solution: cg.Solution, c2: float, delta_max: float) -> Step:
-    """Return alpha* H^-1 g: the surrogate's maximum at 1 / C_2, or the boundary 1/2 d'Hd = delta_max^2 (line 6)."""
+    """Return alpha* H^-1 g: the damped surrogate's maximum at 1 / C_2, or the boundary 1/2 d'Hd = delta_max^2 (line 6)."""
     if not math.isfinite(solution.b_squared):
         raise NotFinite(f"squared norm of the gradient is {solution.b_squared}")
     half_xHx, norm = solution.curvature / 2, math.sqrt(max(solution.b_squared, 0.0))
@@ -299,7 +301,7 @@ class Learner:
         )
 
     def _fit_first_layer(self, vines: Vines) -> None:
-        """Scale the initial network to the first observations, which serve for nothing else."""
+        """Scale the initial network to the first observations, without a step."""
         self._merge_observations(vines)
         self.theta = fold_normalisation(self.theta, self.roller.layer_sizes, self.observation_stats)
 

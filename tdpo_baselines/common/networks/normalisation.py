@@ -11,7 +11,7 @@ import numpy as np
 
 
 class RunningStats(NamedTuple):
-    """Sums over all observations so far."""
+    """Sums over all observations so far. Field names are names in checkpoints."""
 
     count: Any
     sum: np.ndarray  # [O]

@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba 2015, arXiv 1412.6980), with its state in the open for checkpoints."""
+"""Adam (Kingma and Ba 2015, arXiv 1412.6980), with an explicit state."""
 
 from typing import Any, NamedTuple
 

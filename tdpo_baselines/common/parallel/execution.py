@@ -6,10 +6,10 @@ The settings decide, never the number of ranks, so that a run is the same on any
 from .comm import Comm
 from .tensorflow_setup import load_tensorflow
 
-MAX_SOLO_ROWS = 512  # minibatches up to this size are descended by rank 0 in one compiled call, larger ones by all
-ROWS_PER_BLOCK = 256  # rows of a shared minibatch per gradient
-MAX_GRAM_ROWS = 256  # TDPO solves for the coefficients of up to this many rows on every rank, without messages
-ROWS_PER_GROUP = 48  # rows per sum where TDPO's rows are shared; fixes the order of the sums
+MAX_SOLO_ROWS = 512  # DDPG, TD3: rank 0 makes the updates of minibatches up to this size in one compiled call
+ROWS_PER_BLOCK = 256  # TRPO, PPO1: the same; larger minibatches are shared in blocks of this many rows
+MAX_GRAM_ROWS = 256  # TDPO: up to this many rows times actions every rank solves for the coefficients of all rows
+ROWS_PER_GROUP = 48  # TDPO: more are shared in groups of whole trajectories with about this many rows
 
 
 def load_tensorflow_where_needed(comm: Comm, *, is_needed: bool) -> None:
