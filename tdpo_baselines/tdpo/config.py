@@ -111,7 +111,7 @@ class Config(Settings):
     )
     exploration_decay_steps: float | None = ours(
         None,
-        "timesteps after which exploration_std has halved, in the same way; none: constant; ignored if variant=advanced",
+        "timesteps after which exploration_std has halved; none: constant; ignored in the advanced variant",
         above=0,
         high=1e18,
     )

@@ -163,7 +163,7 @@ class Step(NamedTuple):
 
 
 def scale_to_trust_region(solution: cg.Solution, c2: float, delta_max: float) -> Step:
-    """Return alpha* H^-1 g: the damped surrogate's maximum at 1 / C_2, or the boundary 1/2 d'Hd = delta_max^2 (line 6)."""
+    """Return alpha* H^-1 g: the damped surrogate's maximum, or the boundary 1/2 d'Hd = delta_max^2 (line 6)."""
     if not math.isfinite(solution.b_squared):
         raise NotFinite(f"squared norm of the gradient is {solution.b_squared}")
     half_xHx, norm = solution.curvature / 2, math.sqrt(max(solution.b_squared, 0.0))
