@@ -1,12 +1,12 @@
 """The names of algorithms and environments that users type, and the modules they stand for.
 
-Nothing is imported until it is asked for. A new algorithm is one more name in `ALGORITHMS`: a package that fits
-`contracts.Algorithm`, with its presets beside it in presets.json.
+Nothing is imported until it is asked for. A new algorithm is one more name in `ALGORITHMS`: a module that fits
+`contracts.Algorithm`, with its presets beside it in presets.json if it has any.
 """
 
 import inspect
 from fnmatch import fnmatchcase
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,8 @@ def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
 
     In presets.json an environment may be a pattern as for file names; later entries override earlier ones.
     """
-    path = resources.files(ALGORITHMS[algorithm_name]) / "presets.json"
+    module: Any = algorithm(algorithm_name)
+    path = Path(module.__file__).parent / "presets.json"
     if not path.is_file():
         return {}
     found: dict[str, dict] = {}

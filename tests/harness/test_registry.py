@@ -77,6 +77,15 @@ def test_environment_without_presets_has_none():
     assert registry.presets("tdpo", "Acrobot-v1") == {}
 
 
+def test_algorithm_may_be_a_module_elsewhere_with_its_presets_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "my_search.py").write_text("Config = None\n")
+    (tmp_path / "presets.json").write_text('{"leg*": {"tuned": {"gamma": 1}}}')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(registry.ALGORITHMS, "search", "my_search")
+    assert registry.algorithm("search").Config is None
+    assert registry.presets("search", "leg-100hz") == {"tuned": {"gamma": 1}} and registry.presets("search", "a") == {}
+
+
 def test_list_shows_every_name():
     text = registry.describe()
     assert all(f"  {name}" in text for name in (*registry.ALGORITHMS, *registry.ENVIRONMENTS))

@@ -21,8 +21,8 @@ RUNS = {
 RETURNS = {"tdpo": -70604.0684559197, "td3": -791729.3907374833}  # of three episodes, by revision 027a713
 
 
-def test_every_algorithm_has_its_table():
-    assert set(OLD_NAMES) == set(registry.ALGORITHMS)
+def test_every_algorithm_of_that_revision_has_its_table():
+    assert set(OLD_NAMES) == {"tdpo", "trpo", "ppo1", "ddpg", "td3"} <= set(registry.ALGORITHMS)
 
 
 def test_name_that_means_different_things_goes_where_its_algorithm_has_it():
