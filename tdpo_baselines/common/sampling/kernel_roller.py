@@ -70,19 +70,16 @@ def _roll_out_all(params, theta, num_steps, offsets, save_steps, gamma, workspac
     """Advance `final_states` [B, S] in place; each lane takes the next rollout when its last one has ended."""
     activations, seen, acted = workspace
     observations, actions, rewards, returns, lengths, saved_states, states, _, is_terminal, _ = out
-    theta = mlp.copy_aligned(theta)
-    rollout = np.full(LANES, -1)  # index b of each lane's rollout, -1 if it has none
-    t, num_saved = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    theta, queue = mlp.copy_aligned(theta), np.flatnonzero(num_steps > 0)
+    rollout, t, num_saved = np.full(LANES, -1), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)  # -1: idle lane
     total, discount = np.zeros(LANES), np.zeros(LANES)
-    next_rollout = 0
-    while True:
-        num = 0  # lanes up to the last one that has a rollout
+    num_begun, num_ended = 0, 0
+    while num_ended < queue.size:
+        num = 0  # lanes up to the last one that is not idle
         for lane in range(LANES):
-            while rollout[lane] < 0 and next_rollout < num_steps.shape[0]:
-                if num_steps[next_rollout] > 0:
-                    rollout[lane], t[lane], num_saved[lane] = next_rollout, 0, 0
-                    total[lane], discount[lane] = 0.0, 1.0
-                next_rollout += 1
+            if rollout[lane] < 0 and num_begun < queue.size:
+                rollout[lane], t[lane], num_saved[lane], total[lane], discount[lane] = queue[num_begun], 0, 0, 0.0, 1.0
+                num_begun += 1
             b = rollout[lane]
             if b >= 0:
                 num = lane + 1
@@ -90,8 +87,6 @@ def _roll_out_all(params, theta, num_steps, offsets, save_steps, gamma, workspac
                     saved_states[b, num_saved[lane]] = states[b]
                     num_saved[lane] += 1
                 observe(params, states[b], seen[lane])
-        if num == 0:
-            break
         act(theta, activations, num)
         for lane in range(num):
             b, k = rollout[lane], t[lane]
@@ -101,15 +96,14 @@ def _roll_out_all(params, theta, num_steps, offsets, save_steps, gamma, workspac
                 for j in range(ACTION):
                     acted[lane, j] += offsets[b, k, j]
             reward, terminated = step(params, states[b], acted[lane])
-            total[lane] += discount[lane] * reward
-            discount[lane] *= gamma
             if k < rewards.shape[1]:
                 for j in range(OBSERVATION):
                     observations[b, k, j] = seen[lane, j]
                 for j in range(ACTION):
                     actions[b, k, j] = acted[lane, j]
                 rewards[b, k] = reward
-            t[lane] = k + 1
+            total[lane] += discount[lane] * reward
+            t[lane], discount[lane] = k + 1, discount[lane] * gamma
             if terminated or k + 1 == num_steps[b]:
                 returns[b], lengths[b], is_terminal[b] = total[lane], k + 1, terminated
-                rollout[lane] = -1
+                rollout[lane], num_ended = -1, num_ended + 1
