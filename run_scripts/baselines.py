@@ -8,15 +8,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from experiments import Experiment, main, summaries_of
+from experiments import Experiment, Experiments, main, make_axes, make_table, mean_minutes, summarise_seeds
 
 from tdpo_baselines.plot import read_progress
 
 EPISODES = ("--episodes", "50")
-MORE_EPISODES = {
-    "Pendulum-v1": ("--episodes", "200")
-}  # short, and their returns vary from start to start more than others'
-SCORES = {  # algorithm, task: steps, score to reach, what others report there (docs/results/baselines.md says who)
+MORE_EPISODES = {"Pendulum-v1": ("--episodes", "200")}  # returns vary more from start to start than elsewhere
+SCORES = {  # algorithm, task: steps, score to reach, published scores (docs/results/baselines.md has their sources)
     ("td3", "Pendulum-v1"): (2e4, -180, "-152"),
     ("ddpg", "Pendulum-v1"): (2e4, -180, "-152"),
     ("ppo1", "Pendulum-v1"): (2e5, -200, "-172"),
@@ -57,74 +55,70 @@ COMPARED = {
         "ddpg": (*LONG, "hidden_sizes=64,64", "batch_size=256", "steps_per_round=200", "updates_per_round=10"),
     },
 }
-COMPARED_TIMESTEPS = 3e6
 COMPARISONS = {
     f"{task}-{algorithm}": Experiment(
         f"{algorithm} on {task}",
         task,
         range(3),
-        COMPARED_TIMESTEPS,
+        3e6,
         ("--alg", algorithm, *(("--set", *options) if options else ())),
     )
     for task, settings in COMPARED.items()
     for algorithm, options in settings.items()
 }
 EXPERIMENTS = {**SCORED, **COMPARISONS}
+SCORE_HEADER = (
+    "algorithm | task | steps | deterministic, each seed | median | with exploration | goal | others | minutes"
+)
+COMPARISON_HEADER = "task | algorithm | return, each seed | in-band share, each seed | minutes"
 
 
-def score_table(runs: Path) -> str:
-    lines = [
-        "| algorithm | task | steps | deterministic, each seed | median | with exploration | goal | others | minutes |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for (algorithm, task), (steps, goal, others) in SCORES.items():
-        name = f"{algorithm}-{task}"
-        summaries = summaries_of(SCORED[name], runs / name, *MORE_EPISODES.get(task, EPISODES))
+def score_table(experiments: Experiments, runs: Path) -> str:
+    """Return a row for each algorithm and task that was trained."""
+    rows = []
+    for (algorithm, task), (_, goal, others) in SCORES.items():
+        experiment, folder = experiments[f"{algorithm}-{task}"], runs / f"{algorithm}-{task}"
+        summaries = summarise_seeds(experiment, folder, *MORE_EPISODES.get(task, EPISODES))
         if not summaries:
             continue
         returns, exploring = ([s[key] for s in summaries.values()] for key in ("return", "return_exploring"))
-        minutes = np.mean([s["seconds"] for s in summaries.values()]) / 60
         each = ", ".join(f"{value:.0f}" for value in returns)
-        lines.append(
-            f"| {algorithm} | {task} | {steps:,.0f} | {each} | {np.median(returns):.0f} | {np.median(exploring):.0f} "
-            f"| {'' if goal is None else goal} | {others} | {minutes:.1f} |"
+        rows.append(
+            f"{algorithm} | {task} | {experiment.num_timesteps:,.0f} | {each} | {np.median(returns):.0f} | "
+            f"{np.median(exploring):.0f} | {'' if goal is None else goal} | {others} | "
+            f"{mean_minutes(summaries.values()):.1f}"
         )
-    return "\n".join(lines) + "\n"
+    return make_table(SCORE_HEADER, rows)
 
 
-def is_finished(name: str, runs: Path) -> bool:
-    """Whether all seeds of a comparison are."""
-    folders = [runs / name / str(seed) for seed in COMPARISONS[name].seeds]
-    return all(
-        (folder / "progress.csv").exists() and read_progress(folder)["total_timesteps"][-1] >= COMPARED_TIMESTEPS
-        for folder in folders
-    )
+def finished_algorithms(experiments: Experiments, runs: Path, task: str) -> list[str]:
+    """Return the algorithms of a comparison of which all seeds are finished."""
+    return [name for name in COMPARED[task] if experiments[f"{task}-{name}"].is_finished(runs / f"{task}-{name}")]
 
 
-def comparison_table(runs: Path) -> str:
-    lines = ["| task | algorithm | return, each seed | in-band share, each seed | minutes |", "|---|---|---|---|---|"]
-    for task, settings in COMPARED.items():
-        for algorithm in settings:
+def comparison_table(experiments: Experiments, runs: Path) -> str:
+    """Return a row for each task and algorithm that is finished."""
+    rows = []
+    for task in COMPARED:
+        for algorithm in finished_algorithms(experiments, runs, task):
             name = f"{task}-{algorithm}"
-            if is_finished(name, runs):
-                summaries = summaries_of(COMPARISONS[name], runs / name, *EPISODES)
-                each = ", ".join(f"{s['return']:,.0f}" for s in summaries.values())
-                minutes = np.mean([s["seconds"] for s in summaries.values()]) / 60
-                shares = ", ".join(f"{s['band_share']:.2f}" for s in summaries.values() if "band_share" in s)
-                lines.append(f"| {task} | {algorithm} | {each} | {shares} | {minutes:.1f} |")
-    return "\n".join(lines) + "\n"
+            summaries = summarise_seeds(experiments[name], runs / name, *EPISODES)
+            each = ", ".join(f"{s['return']:,.0f}" for s in summaries.values())
+            shares = ", ".join(f"{s['band_share']:.2f}" for s in summaries.values() if "band_share" in s)
+            rows.append(f"{task} | {algorithm} | {each} | {shares} | {mean_minutes(summaries.values()):.1f}")
+    return make_table(COMPARISON_HEADER, rows)
 
 
-def draw(runs: Path, task: str, picture: Path) -> None:
-    """Return while training, smoothed, against timesteps; every seed. Payoffs would be of different discounts."""
-    from matplotlib.figure import Figure
+def draw(experiments: Experiments, runs: Path, task: str, picture: Path) -> None:
+    """Draw the smoothed return while training against timesteps, for every seed.
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    finished = [algorithm for algorithm in COMPARED[task] if is_finished(f"{task}-{algorithm}", runs)]
-    for colour, algorithm in enumerate(finished):
-        for number, folder in enumerate(sorted((runs / f"{task}-{algorithm}").glob("*"))):
-            progress = read_progress(folder)
+    Payoffs would not be comparable: the algorithms discount differently.
+    """
+    figure, axes = make_axes(figsize=(8, 5))
+    for colour, algorithm in enumerate(finished_algorithms(experiments, runs, task)):
+        name = f"{task}-{algorithm}"
+        for number, seed in enumerate(experiments[name].seeds):
+            progress = read_progress(runs / name / str(seed))
             returns = progress["return_mean"]
             width = max(1, len(returns) // 100)
             smooth = np.convolve(returns, np.full(width, 1 / width), mode="valid")
@@ -133,16 +127,16 @@ def draw(runs: Path, task: str, picture: Path) -> None:
             axes.plot(steps, smooth, color=f"C{colour}", lw=1, label=label)
     axes.set(title=task, xlabel="timesteps (million), all counted", ylabel="return while training, with exploration")
     axes.set_yscale("symlog", linthresh=100)  # returns are negative and differ by orders of magnitude
-    axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(picture, dpi=110)
 
 
-def report(runs: Path, out: Path) -> None:
-    (out / "baselines-scores.md").write_text(score_table(runs))
-    (out / "baselines-comparison.md").write_text(comparison_table(runs))
+def report(experiments: Experiments, runs: Path, out: Path) -> None:
+    """Write both tables and a picture of each comparison."""
+    (out / "baselines-scores.md").write_text(score_table(experiments, runs))
+    (out / "baselines-comparison.md").write_text(comparison_table(experiments, runs))
     for task in COMPARED:
-        draw(runs, task, out / f"baselines-{task}.png")
+        draw(experiments, runs, task, out / f"baselines-{task}.png")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,23 @@
-"""What the scripts of this folder share: training seeds, summaries of finished runs, curves, the command line."""
+"""Shared parts of these scripts: training, summaries of finished runs, tables, curves, the command line."""
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from tdpo_baselines.harness.run_folder import RunFolder
+from tdpo_baselines.plot import read_progress
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """Some seeds of one setting."""
+    """Seeds of one setting. Run folders are RUNS/NAME/SEED."""
 
     title: str
     environment: str
@@ -21,106 +26,140 @@ class Experiment:
     arguments: tuple[str, ...] = ()
 
     def command(self, seed: int) -> list[str]:
+        """Return the arguments of `tdpo_baselines.run`."""
         run = ["--env", self.environment, "--num_timesteps", f"{self.num_timesteps:g}", "--seed", str(seed)]
         return [*run, *self.arguments]
 
     def shown_command(self) -> str:
+        """Return the command for any seed, as Markdown."""
         arguments = " ".join(self.command(0)).replace("--seed 0", "--seed SEED")
         return f"`python -m tdpo_baselines.run {arguments}`"
 
+    def is_finished(self, folder: Path) -> bool:
+        """Return True if the runs of all seeds, in `folder`, have reached their number of timesteps."""
+        runs = [folder / str(seed) for seed in self.seeds]
+        return all(
+            (run / "progress.csv").exists() and read_progress(run)["total_timesteps"][-1] >= self.num_timesteps
+            for run in runs
+        )
 
-def train(experiments: dict[str, Experiment], runs: Path, jobs: int) -> int:
-    """Every run that is not finished yet, `jobs` at a time, each on one rank: the result is the same on any number.
 
-    Returns 0 if all ended well.
+Experiments = dict[str, Experiment]
+
+
+def train(experiments: Experiments, runs: Path, jobs: int) -> int:
+    """Train every run that is not finished, `jobs` at a time; return the largest exit code.
+
+    Each run has one rank: the result is the same on any number.
     """
 
-    def one(job: tuple[str, int]) -> int:
+    def train_one(job: tuple[str, int]) -> int:
         name, seed = job
-        folder = runs / name / str(seed)
         command = [sys.executable, "-m", "tdpo_baselines.run", *experiments[name].command(seed)]
-        done = subprocess.run([*command, "--log_dir", str(folder), "--resume", "--quiet"])
+        done = subprocess.run([*command, "--log_dir", str(runs / name / str(seed)), "--resume", "--quiet"])
         print(f"{name} seed {seed}: exit code {done.returncode}", flush=True)
         return done.returncode
 
     with ThreadPoolExecutor(jobs) as pool:
-        return max(pool.map(one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
+        return max(pool.map(train_one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
 
 
-def summaries_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict[int, dict]:
-    """By seed, evaluation, steps and wall time of the runs; nothing if none was begun. A run that failed or is not
-    finished stops the report."""
+def summarise_seeds(experiment: Experiment, folder: Path, *evaluation: str) -> dict[int, dict]:
+    """Return the summary of each seed; empty if no run was begun. An unfinished run stops the report."""
     if not folder.exists():
         return {}
-    return {seed: summary_of(experiment, folder / str(seed), *evaluation) for seed in experiment.seeds}
+    if not experiment.is_finished(folder):
+        raise SystemExit(f"error: {folder} has unfinished runs; run `train` first")
+    return {seed: summarise(folder / str(seed), *evaluation) for seed in experiment.seeds}
 
 
-def summary_of(experiment: Experiment, folder: Path, *evaluation: str) -> dict:
-    """`evaluation` are arguments of the program; what it says is kept beside the run."""
-    kept, progress = folder / f"evaluation{''.join(evaluation)}.json", folder / "progress.csv"
-    lines = progress.read_text().splitlines() if progress.exists() else [""]
-    row = dict(zip(lines[0].split(","), lines[-1].split(",")))
-    if float(row.get("total_timesteps", 0)) < experiment.num_timesteps:
-        raise SystemExit(f"error: {folder} is not finished; run `train` first")
+def summarise(run: Path, *evaluation: str) -> dict:
+    """Return the evaluated means, the worst payoff, timesteps and wall time of a run.
+
+    `evaluation` holds arguments of `tdpo_baselines.evaluate`. Its output is kept in the run folder.
+    """
+    kept, progress = run / f"evaluation{''.join(evaluation)}.json", run / "progress.csv"
     if not kept.exists() or kept.stat().st_mtime < progress.stat().st_mtime:
-        command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(folder), "--json"]
-        done = subprocess.run([*command, *evaluation], stdout=subprocess.PIPE, text=True, check=True)
-        kept.write_text(done.stdout)
+        kept.write_text(evaluate(run, "--json", *evaluation))
     summary = json.loads(kept.read_text())["summary"]
-    means = {name: s["mean"] for name, s in summary.items()}
-    run = {"steps": float(row["total_timesteps"]), "seconds": float(row["wall_time"])}
-    return {**means, "worst_payoff": summary["payoff"]["min"], **run}
+    last = {name: float(column[-1]) for name, column in read_progress(run).items()}
+    return {
+        **{name: statistics["mean"] for name, statistics in summary.items()},
+        "worst_payoff": summary["payoff"]["min"],
+        "steps": last["total_timesteps"],
+        "seconds": last["wall_time"],
+    }
 
 
-def end_of_other_tasks(stages: list[dict]) -> int:
-    """Timesteps up to the end of the last stage that has another environment than the run."""
+def evaluate(run: Path, *arguments: str) -> str:
+    """Return the output of `tdpo_baselines.evaluate`."""
+    command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(run), *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def make_table(header: str, rows: Iterable[str]) -> str:
+    """Return a Markdown table; the header and the rows are cells separated by " | "."""
+    lines = [f"| {line} |" for line in (header, *rows)]
+    return "\n".join([lines[0], "|---" * len(header.split(" | ")) + "|", *lines[1:]]) + "\n"
+
+
+def mean_minutes(summaries: Iterable[dict]) -> float:
+    """Return the mean wall time of runs."""
+    return float(np.mean([summary["seconds"] for summary in summaries])) / 60
+
+
+def make_axes(**size):
+    """Return a figure and its axes with a grid."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained", **size)
+    axes = figure.subplots()
+    axes.grid(alpha=0.3)
+    return figure, axes
+
+
+def find_end_of_other_tasks(stages: list[dict]) -> int:
+    """Return the timesteps up to the end of the last stage that has another environment than the run."""
     others = [k for k, stage in enumerate(stages) if any(name.startswith("env.") for name in stage)]
     return sum(stage["timesteps"] for stage in stages[: others[-1] + 1]) if others else 0
 
 
-def draw_curves(experiments: dict[str, Experiment], runs: Path, picture: Path, *, column: str, label: str) -> None:
-    """A column of progress.csv against timesteps, from where the task is the run's own; every seed, negated."""
-    import numpy as np
-    from matplotlib.figure import Figure
+def draw_costs(experiments: Experiments, runs: Path, picture: Path, *, column: str, label: str) -> None:
+    """Draw the negative of a column of progress.csv against timesteps, for every seed.
 
-    from tdpo_baselines.harness.run_folder import RunFolder
-    from tdpo_baselines.plot import read_progress
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
+    Curves begin where the task is the run's own. Experiments that were not begun are left out.
+    """
+    figure, axes = make_axes(figsize=(8, 5))
     for colour, (name, experiment) in enumerate(experiments.items()):
-        for number, folder in enumerate(sorted((runs / name).glob("*"))):
+        folders = [runs / name / str(seed) for seed in experiment.seeds]
+        for number, folder in enumerate(filter(Path.exists, folders)):
             progress = read_progress(folder)
-            begin = end_of_other_tasks(RunFolder(folder).read_config().stages)
+            begin = find_end_of_other_tasks(RunFolder(folder).read_config().stages)
             is_shown = np.append(0, progress["total_timesteps"][:-1]) >= begin
-            progress = {name: values[is_shown] for name, values in progress.items()}
-            every = max(1, len(progress[column]) // 1000)
-            cost = -np.minimum(progress[column], -1e-3)
+            millions, cost = progress["total_timesteps"][is_shown] / 1e6, -np.minimum(progress[column][is_shown], -1e-3)
+            every = max(1, len(cost) // 1000)
             title = experiment.title if number == 0 else None
-            millions = progress["total_timesteps"] / 1e6
             axes.plot(millions[::every], cost[::every], color=f"C{colour}", lw=0.7, label=title)
     axes.set(xlabel="timesteps (million), branches included", ylabel=label, yscale="log")
     axes.invert_yaxis()
-    axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(picture, dpi=110)
 
 
 def main(
-    description: str, experiments: dict[str, Experiment], folder: str, report: Callable[[Path, Path], None]
+    description: str, experiments: Experiments, folder: str, report: Callable[[Experiments, Path, Path], None]
 ) -> int:
-    """The command line of an experiment's script: `train` some of the experiments, or `report` on all."""
+    """Run the command line of a script: `train` some of the experiments, or `report` on all."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("train", "report"))
-    parser.add_argument("--runs", type=Path, default=Path(folder), help="where the runs are (default: %(default)s)")
-    parser.add_argument(
-        "--out", type=Path, default=Path("docs/results"), help="where the report goes (default: %(default)s)"
-    )
-    parser.add_argument("--only", nargs="+", choices=experiments, default=list(experiments), help="which to train")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default: 1)")
+    add = parser.add_argument
+    add("action", choices=("train", "report"))
+    add("--runs", type=Path, default=Path(folder), help="folder of the runs (default: %(default)s)")
+    add("--out", type=Path, default=Path("docs/results"), help="folder of the report (default: %(default)s)")
+    add("--only", nargs="+", choices=experiments, default=list(experiments), help="experiments to train (default: all)")
+    add("--jobs", type=int, default=1, help="runs at a time (default: 1)")
     arguments = parser.parse_args()
     if arguments.action == "train":
         return train({name: experiments[name] for name in arguments.only}, arguments.runs, arguments.jobs)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    report(arguments.runs, arguments.out)
+    report(experiments, arguments.runs, arguments.out)
     return 0

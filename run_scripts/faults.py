@@ -1,9 +1,9 @@
-"""What a run survives: faults are inflicted on a real run, which is then resumed and compared with an undisturbed one.
+"""Fault injection: a run on two ranks is disturbed, resumed, and compared with an undisturbed one.
 
-    python run_scripts/faults.py            # writes docs/reliability-table.md; needs a few minutes
-    python run_scripts/faults.py --kills 30 # besides, SIGKILL to everything at random moments
+    python run_scripts/faults.py            # writes docs/reliability-table.md; takes a few minutes
+    python run_scripts/faults.py --kills 30 # also kills all processes at random moments
 
-Everything happens in a temporary folder. A fault that needs root (a full disk) is skipped without it.
+Everything happens in a temporary folder. The full disk needs root and is skipped otherwise.
 """
 
 import argparse
@@ -27,29 +27,31 @@ RUN = (
     *("--num_iterations", str(NUM_ITERATIONS), "--checkpoint_every", "20"),
 )
 PLANTED = """
-import sys, numpy as np, tdpo_baselines.tdpo.tdpo as tdpo
+import sys, numpy as np
 from tdpo_baselines import run
 from tdpo_baselines.common.parallel import launcher
-iterate, best_step = tdpo.Learner.iterate, tdpo.best_step
-def disturbed(self, iteration, total):
+from tdpo_baselines.tdpo import Learner
+iterate = Learner.iterate
+def disturbed(self, iteration, total_timesteps):
     if iteration == 130 and launcher.rank() == 1:
         {code}
-    return iterate(self, iteration, total)
-tdpo.Learner.iterate = disturbed
+    return iterate(self, iteration, total_timesteps)
+Learner.iterate = disturbed
 sys.exit(run.main())
 """
 EXCEPTION = "raise KeyError('planted')"
 BIT_FLIP = "self.theta = self.theta.copy(); self.theta.view(np.uint8)[5] ^= 4"
 NAN = """
-        rollouts = self._roller.rollouts
+        rollouts = self.roller.rollouts
         def broken(*a, **k):
             out = rollouts(*a, **k); out.returns[0] = out.rewards[0, :1] = np.nan
             return out
-        self._roller.rollouts = broken
+        self.roller.rollouts = broken
 """
 
 
 def find_mpirun() -> str:
+    """Return the MPIRUN variable, the virtual environment's mpirun, or the site's."""
     beside = Path(sys.executable).parent / "mpirun"
     return os.environ.get("MPIRUN") or (str(beside) if beside.exists() else shutil.which("mpirun") or "mpirun")
 
@@ -59,7 +61,8 @@ ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI 5
 }
 
 
@@ -76,12 +79,13 @@ class Run:
         )
 
     def wait_for_iteration(self, number: int) -> None:
+        """Wait until the log has more rows than `number`, or the run has ended."""
         progress = self.folder / "progress.csv"
         while self.process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > number):
             time.sleep(0.01)
 
     def rank_process(self, rank: int) -> int:
-        """Process id of a rank."""
+        """Return the process id of a rank."""
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 words, variables = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
@@ -91,19 +95,20 @@ class Run:
                 return int(entry.name)
         raise RuntimeError(f"no process of rank {rank}")
 
-    def kill_everything(self) -> None:
+    def kill(self) -> None:
+        """Kill all processes of the run."""
         for rank in (0, 1):
-            with contextlib.suppress(RuntimeError, ProcessLookupError):  # not begun, or ended
+            with contextlib.suppress(RuntimeError, ProcessLookupError):  # not started yet, or ended
                 os.kill(self.rank_process(rank), signal.SIGKILL)
         self.process.kill()
         self.process.wait()
 
     def end(self, seconds: float = 180) -> tuple[int, str]:
-        """Exit code and what was printed; a run that hangs is killed and reported so."""
+        """Wait for the end; return exit code and output. Kill a run that hangs and return -1."""
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self.kill_everything()
+            self.kill()
             code = -1
         self._output.seek(0)
         return code, self._output.read()
@@ -111,46 +116,51 @@ class Run:
 
 @dataclass
 class Outcome:
-    message: str  # what the run said
+    """The end of a disturbed run."""
+
+    message: str
     seconds: float  # from the fault to the end of the job
     code: int
+    remark: str = ""  # on what the seconds count
 
 
-def the_line(output: str, *words: str) -> str:
-    """The first line with one of the words."""
+def find_line(output: str, *words: str) -> str:
+    """Return the first line with one of the words."""
     lines = [line.strip() for line in output.splitlines() if any(word in line for word in words)]
     return lines[0] if lines else "(nothing: " + output[-200:] + ")"
 
 
-def after(fault: Callable[[Run], None], folder: Path, *words: str, planted: str = "") -> Outcome:
+def disturb(fault: Callable[[Run], None], folder: Path, *words: str, planted: str = "") -> Outcome:
+    """Inflict a fault after 120 iterations; report the first line of output with one of the words."""
     run = Run(folder, planted)
     run.wait_for_iteration(120)
     began = time.monotonic()
     fault(run)
     code, output = run.end()
-    return Outcome(the_line(output, *words), time.monotonic() - began, code)
+    return Outcome(find_line(output, *words), time.monotonic() - began, code)
 
 
-def rank_killed(folder: Path) -> Outcome:
-    return after(lambda run: os.kill(run.rank_process(1), signal.SIGKILL), folder, "rank 1")
+def kill_rank(folder: Path) -> Outcome:
+    return disturb(lambda run: os.kill(run.rank_process(1), signal.SIGKILL), folder, "rank 1")
 
 
-def rank_stopped(folder: Path) -> Outcome:
+def stop_rank(folder: Path) -> Outcome:
     def stop(run: Run) -> None:
         process = run.rank_process(1)
         os.kill(process, signal.SIGSTOP)
         time.sleep(65)
         os.kill(process, signal.SIGCONT)
 
-    return after(stop, folder, "finished")
+    return disturb(stop, folder, "finished")
 
 
-def planted(code: str, *words: str) -> Callable[[Path], Outcome]:
-    return lambda folder: after(lambda run: None, folder, *words, planted=code)
+def plant(code: str, *words: str) -> Callable[[Path], Outcome]:
+    """Return a fault that executes code on rank 1 before iteration 130."""
+    return lambda folder: disturb(lambda run: None, folder, *words, planted=code)
 
 
-def disk_full(folder: Path) -> Outcome:
-    """On a small file system of its own, filled up while the run goes on."""
+def fill_disk(folder: Path) -> Outcome:
+    """Fill up a small file system that holds nothing but the run."""
     folder.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)], check=True)
     filler = folder / "filler"
@@ -160,49 +170,52 @@ def disk_full(folder: Path) -> Outcome:
             while True:
                 file.write(bytes(1024))
 
-    outcome = after(fill, folder, "No space left", "cannot write")
+    outcome = disturb(fill, folder, "No space left", "cannot write")
     filler.unlink(missing_ok=True)
     return outcome
 
 
-def folder_removed(folder: Path) -> Outcome:
+def remove_folder(folder: Path) -> Outcome:
     def remove(run: Run) -> None:
         while folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
 
-    return after(remove, folder, "disappeared", "No such file")
+    return disturb(remove, folder, "disappeared", "No such file")
 
 
-def checkpoint_cut(folder: Path) -> Outcome:
+def cut_checkpoint(folder: Path) -> Outcome:
+    """Kill the run, cut its newest checkpoint in half, and resume."""
     run = Run(folder)
     run.wait_for_iteration(120)
-    run.kill_everything()
+    run.kill()
     newest = max((folder / "checkpoints").glob("iteration-*")) / "state.data-00000-of-00001"
     newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
     began = time.monotonic()
     code, output = Run(folder).end()
-    return Outcome(the_line(output, "torn or corrupt"), time.monotonic() - began, code)
+    return Outcome(find_line(output, "torn or corrupt"), time.monotonic() - began, code, " (to the end of the run)")
 
 
 FAULTS = {
-    "rank 1 killed (SIGKILL)": rank_killed,
-    "rank 1 stopped for 65 s (SIGSTOP)": rank_stopped,
-    "exception on rank 1": planted(EXCEPTION, "[rank 1] KeyError"),
-    "a bit of rank 1's parameters flipped": planted(BIT_FLIP, "differs from rank 0's"),
-    "NaN reward on rank 1": planted(NAN, "error:"),
-    "disk full": disk_full,
-    "run folder removed": folder_removed,
-    "killed, newest checkpoint cut in half": checkpoint_cut,
+    "rank 1 killed (SIGKILL)": kill_rank,
+    "rank 1 stopped for 65 s (SIGSTOP)": stop_rank,
+    "exception on rank 1": plant(EXCEPTION, "[rank 1] KeyError"),
+    "a bit of rank 1's parameters flipped": plant(BIT_FLIP, "differs from rank 0's"),
+    "NaN reward on rank 1": plant(NAN, "error:"),
+    "disk full": fill_disk,
+    "run folder removed": remove_folder,
+    "killed, newest checkpoint cut in half": cut_checkpoint,
 }
 
 
 def deterministic_part(folder: Path) -> str:
+    """Return progress.csv without its time columns."""
     rows = [line.split(",") for line in (folder / "progress.csv").read_text().splitlines()]
     kept = [i for i, name in enumerate(rows[0]) if name not in ("wall_time", "steps_per_second")]
     return "\n".join(",".join(row[i] for i in kept) for row in rows)
 
 
 def is_same_after_resuming(folder: Path, expected: str) -> bool:
+    """Resume a run to its end; return True if its log is that of the undisturbed run."""
     code, output = Run(folder).end()
     if code != 0:
         print(output[-2000:])
@@ -210,60 +223,75 @@ def is_same_after_resuming(folder: Path, expected: str) -> bool:
 
 
 def is_same_after_kills(folder: Path, num_kills: int, expected: str) -> bool:
-    """Kill and resume until living runs were killed that often; one that ends is compared and begun anew."""
-    rng, num_met, num_ends, is_same = random.Random(), 0, 0, True
-    while num_met < num_kills:
+    """Kill and resume until `num_kills` runs were killed; compare a run that ends, and start it again."""
+    rng, num_killed, num_ends, is_same = random.Random(), 0, 0, True
+    while num_killed < num_kills:
         run = Run(folder)
         time.sleep(rng.uniform(0, 12))
         if run.process.poll() is None:
-            num_met += 1
-            run.kill_everything()
+            num_killed += 1
+            run.kill()
         else:
             num_ends += 1
             is_same &= is_same_after_resuming(folder, expected)
             shutil.rmtree(folder)
-    print(f"{num_met} kills; {num_ends} runs came to their end in spite of them", flush=True)
+    print(f"{num_killed} kills; {num_ends} runs ended before they were killed", flush=True)
     return is_same and is_same_after_resuming(folder, expected)
 
 
+HEADER = "| fault | message | seconds until the end | exit code | after `--resume` |\n|---|---|---|---|---|"
+
+
+def inflict(title: str, folder: Path, expected: str) -> tuple[bool, str]:
+    """Inflict a fault and resume; return whether the log is the expected one, and a row of the table."""
+    fault = FAULTS[title]
+    outcome = fault(folder)
+    begins_anew = "started again: " if not folder.exists() else ""
+    is_same = is_same_after_resuming(folder, expected)
+    if fault is fill_disk:
+        subprocess.run(["umount", str(folder)])
+    message = outcome.message.replace(str(folder.parent), "").replace("|", "/")
+    seconds = f"{outcome.seconds:.0f}{outcome.remark}"
+    return is_same, f"| {title} | `{message}` | {seconds} | {outcome.code} | {begins_anew}{verdict(is_same)} |"
+
+
+def verdict(is_same: bool) -> str:
+    """Return the last cell of a row."""
+    return "same as undisturbed" if is_same else "**different**"
+
+
+def inflict_all(titles: list[str], num_kills: int, work: Path) -> tuple[bool, list[str]]:
+    """Return whether every log is that of the undisturbed run, and the rows of the table."""
+    ENVIRONMENT["TMPDIR"] = str(work)  # files of a killed mpirun stop a later one with the same process id
+    code, output = Run(work / "undisturbed").end()
+    assert code == 0, output
+    expected = deterministic_part(work / "undisturbed")
+    are_same, rows = [], []
+    for number, title in enumerate(titles):
+        is_same, row = inflict(title, work / f"fault{number}", expected)
+        are_same.append(is_same)
+        rows.append(row)
+        print(row, flush=True)
+    if num_kills:
+        are_same.append(is_same_after_kills(work / "killed", num_kills, expected))
+        rows.append(f"| all killed {num_kills} times at random moments | | | | {verdict(are_same[-1])} |")
+        print(rows[-1], flush=True)
+    return all(are_same), rows
+
+
 def main() -> int:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=0, metavar="N", help="also kill all N times at random moments")
-    parser.add_argument("--only", nargs="+", choices=FAULTS, help="some of the faults")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/reliability-table.md")
+    parser.add_argument("--only", nargs="+", choices=FAULTS, default=list(FAULTS), help="faults (default: all)")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/reliability-table.md", help="default: %(default)s")
     arguments = parser.parse_args()
-    lines = [
-        "| fault | what the run said | seconds until it ended | exit code | after `--resume` |",
-        "|---|---|---|---|---|",
-    ]
-    has_failed = False
-    with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
-        ENVIRONMENT["TMPDIR"] = name  # what a killed mpirun leaves behind stops a later one of the same process number
-        code, output = Run(work / "undisturbed").end()
-        assert code == 0, output
-        expected = deterministic_part(work / "undisturbed")
-        for number, (title, fault) in enumerate(FAULTS.items()):
-            folder = work / f"fault{number}"
-            if (arguments.only and title not in arguments.only) or (fault is disk_full and os.geteuid() != 0):
-                continue
-            outcome = fault(folder)
-            is_same = is_same_after_resuming(folder, expected)
-            has_failed |= not is_same
-            if fault is disk_full:
-                subprocess.run(["umount", str(folder)])
-            said = outcome.message.replace(name, "").replace("|", "/")
-            same = "same as undisturbed" if is_same else "**different**"
-            lines.append(f"| {title} | `{said}` | {outcome.seconds:.0f} | {outcome.code} | {same} |")
-            print(lines[-1], flush=True)
-        if arguments.kills:
-            is_same = is_same_after_kills(work / "killed", arguments.kills, expected)
-            has_failed |= not is_same
-            same = "same as undisturbed" if is_same else "**different**"
-            lines.append(f"| all killed {arguments.kills} times at random moments | | | | {same} |")
-            print(lines[-1])
-    arguments.out.write_text("\n".join(lines) + "\n")
-    return int(has_failed)
+    is_root = os.geteuid() == 0
+    titles = [title for title in arguments.only if is_root or FAULTS[title] is not fill_disk]
+    with tempfile.TemporaryDirectory() as folder:
+        is_same, rows = inflict_all(titles, arguments.kills, Path(folder))
+    arguments.out.write_text("\n".join([HEADER, *rows]) + "\n")
+    return int(not is_same)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
-"""The robot leg: trains and reports everything in docs/results/leg.md.
+"""The robot leg: runs, tables and pictures of docs/results/leg.md.
 
 python run_scripts/leg.py train --runs runs/leg --jobs 2     # stop and start at will
 python run_scripts/leg.py report --runs runs/leg --out docs/results
 """
 
-import subprocess
 import sys
 from pathlib import Path
 
 import gymnasium
 import numpy as np
-from experiments import Experiment, draw_curves, main, summaries_of
+from experiments import Experiment, Experiments, draw_costs, evaluate, main, make_table, summarise_seeds
 
-ANGLE_ERROR_DEG, FOOT_X_CM, ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # what counts as landed
+ANGLE_ERROR_DEG, FOOT_X_CM, ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # limits of a landing
 GAMMA = 0.99975
 LAST, BEST = ("--episodes", "1"), ("--episodes", "1", "--best")  # the simple leg has a single start
 
@@ -26,10 +25,14 @@ PD = {
     "by hand": ((8.0, 0.3, -45.0), (8.0, 0.3, -90.0)),
     "random search": ((6.02, 0.256, -46.54), (6.24, 0.369, -81.43)),
 }
+HEADER = (
+    "seed | payoff | hip (deg) | knee (deg) | foot x (cm) | last in the air (s) | torque roughness (N m) | steps (M) "
+    "| minutes | lands"
+)
 
 
 def has_landed(s: dict) -> bool:
-    """Stands as asked, without chatter, and with the payoff asked for."""
+    """Return True if the leg stands as asked, with smooth torques and the payoff asked for."""
     return (
         abs(s["final_hip_deg"] + 45) <= ANGLE_ERROR_DEG
         and abs(s["final_knee_deg"] + 90) <= ANGLE_ERROR_DEG
@@ -40,31 +43,26 @@ def has_landed(s: dict) -> bool:
 
 
 def row(label, s: dict) -> str:
+    """Return a row of a table."""
     return (
-        f"| {label} | {s['payoff']:.3f} | {s['final_hip_deg']:.1f} | {s['final_knee_deg']:.1f} | "
+        f"{label} | {s['payoff']:.3f} | {s['final_hip_deg']:.1f} | {s['final_knee_deg']:.1f} | "
         f"{s['final_foot_x_cm']:.2f} | {s['last_in_air_s']:.2f} | {s['torque_roughness']:.1e} | "
-        f"{s.get('steps', 0) / 1e6:.0f} | {s.get('seconds', 0) / 60:.1f} | {'yes' if has_landed(s) else 'no'} |"
+        f"{s.get('steps', 0) / 1e6:.0f} | {s.get('seconds', 0) / 60:.1f} | {'yes' if has_landed(s) else 'no'}"
     )
 
 
-HEADER = [
-    "| seed | payoff | hip (deg) | knee (deg) | foot x (cm) | last in the air (s) | torque roughness (N m) | steps (M) "
-    "| minutes | lands |",
-    "|---|---|---|---|---|---|---|---|---|---|",
-]
-
-
 def table(experiment: Experiment, summaries: dict[int, dict], which: str) -> str:
-    landed = sum(has_landed(s) for s in summaries.values())
+    """Return a title, the command and a row for each seed; empty without runs."""
     if not summaries:
         return ""
-    title = f"### {experiment.title}, {which} parameters: {landed} of {len(summaries)} land and stand"
+    num_landed = sum(has_landed(s) for s in summaries.values())
+    title = f"### {experiment.title}, {which} parameters: {num_landed} of {len(summaries)} land and stand"
     rows = [row(seed, s) for seed, s in summaries.items()]
-    return "\n".join([title, experiment.shown_command(), "", *HEADER, *rows, ""])
+    return f"{title}\n{experiment.shown_command()}\n\n{make_table(HEADER, rows)}"
 
 
-def pd_summary(gains) -> dict:
-    """Payoff and measures of a PD controller on the simple leg."""
+def run_pd(gains) -> dict:
+    """Return payoff and measures of a PD controller on the simple leg."""
     env = gymnasium.make("envs:tdpo/Leg-v0")
     observation, _ = env.reset(seed=0)
     (kp, kd, target), payoff, discount, truncated = np.transpose(gains), 0.0, 1.0, False
@@ -76,24 +74,23 @@ def pd_summary(gains) -> dict:
     return {**info, "payoff": payoff * (1 - GAMMA) / (1 - discount)}
 
 
-def report(runs: Path, out: Path) -> None:
-    """Tables of all experiments that were trained, curves of every seed, and the best and the worst landing."""
-    main_runs, paper_runs = EXPERIMENTS["main"], EXPERIMENTS["paper"]
-    landings = summaries_of(main_runs, runs / "main", *BEST)
-    pd = ["### PD controllers, delayed observations as for the policy", "", *HEADER]
+def report(experiments: Experiments, runs: Path, out: Path) -> None:
+    """Write tables of all experiments that were trained, curves of every seed, and the best and the worst landing."""
+    main_runs, paper_runs = experiments["main"], experiments["paper"]
+    landings = summarise_seeds(main_runs, runs / "main", *BEST)
+    pd_title = "### PD controllers, delayed observations as for the policy"
+    pd_rows = [row(name, run_pd(gains)) for name, gains in PD.items()]
     tables = [
         table(main_runs, landings, "best"),
-        table(main_runs, summaries_of(main_runs, runs / "main", *LAST), "last"),
-        table(paper_runs, summaries_of(paper_runs, runs / "paper", *BEST), "best"),
-        "\n".join([*pd, *(row(name, pd_summary(gains)) for name, gains in PD.items()), ""]),
+        table(main_runs, summarise_seeds(main_runs, runs / "main", *LAST), "last"),
+        table(paper_runs, summarise_seeds(paper_runs, runs / "paper", *BEST), "best"),
+        f"{pd_title}\n\n{make_table(HEADER, pd_rows)}",
     ]
     (out / "leg-tables.md").write_text("\n".join(filter(None, tables)))
     by_payoff = sorted(landings, key=lambda seed: landings[seed]["payoff"])
-    for word, seed in {"best": by_payoff[-1], "worst": by_payoff[0]}.items():
-        draw = ["tdpo_baselines.evaluate", str(runs / "main" / str(seed)), "--plot", str(out / f"leg-{word}.png")]
-        subprocess.run([sys.executable, "-m", *draw, *BEST], check=True)
-    shown = {name: experiment for name, experiment in EXPERIMENTS.items() if (runs / name).exists()}
-    draw_curves(shown, runs, out / "leg-curves.png", column="payoff", label="- payoff")
+    for word, seed in zip(("worst", "best"), by_payoff[:1] + by_payoff[-1:]):
+        evaluate(runs / "main" / str(seed), "--plot", str(out / f"leg-{word}.png"), *BEST)
+    draw_costs(experiments, runs, out / "leg-curves.png", column="payoff", label="- payoff")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""TD3 of Stable-Baselines3 on HalfCheetah-v5, to stand beside ours in docs/results/baselines.md.
+"""TD3 of Stable-Baselines3 on HalfCheetah-v5, for comparison in docs/results/baselines.md.
 
     pip install stable-baselines3
     python run_scripts/peers_td3.py --seeds 0 1 2 --out runs/baselines/peers-td3
 
 Network, batch size, learning rates, noise, random steps and update ratio are those of `td3 on HalfCheetah-v5` in
-run_scripts/baselines.py. One thread; a seed that has its file is not run again.
+run_scripts/baselines.py. It runs on one thread; a seed whose file exists is skipped.
 """
 
 import argparse
@@ -16,7 +16,7 @@ NUM_TIMESTEPS, NUM_EPISODES = 300_000, 50
 
 
 def train(seed: int) -> dict:
-    """The mean return without noise after the last step, and seconds of processor time."""
+    """Train one seed; return the mean return without noise after the last step, and seconds of processor time."""
     import gymnasium
     import numpy as np
     import torch
@@ -49,6 +49,7 @@ def train(seed: int) -> dict:
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=Path("runs/baselines/peers-td3"))

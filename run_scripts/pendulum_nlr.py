@@ -1,20 +1,18 @@
-"""The pendulum with non-local reward: trains and reports everything in docs/results/pendulum-nlr.md.
+"""The pendulum with non-local reward: runs, tables and pictures of docs/results/pendulum-nlr.md.
 
 python run_scripts/pendulum_nlr.py train --runs runs/pendulum-nlr --jobs 2     # hours; stop and start at will
 python run_scripts/pendulum_nlr.py report --runs runs/pendulum-nlr --out docs/results
 """
 
-import subprocess
 import sys
 from pathlib import Path
 
-from experiments import Experiment, draw_curves, main, summaries_of
+from experiments import Experiment, Experiments, draw_costs, evaluate, main, make_table, summarise_seeds
 
-OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # what counts as solved
+OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # limits of a solved task
 EPISODES = ("--episodes", "100")
 
-
-RETUNED = (2, 5, 9)  # after seeds 0 to 2 had shown how unreliable their settings were: other seeds are reported
+RETUNED = (2, 5, 9)  # settings were chosen on seeds 0 to 2, so other seeds are reported
 TIMESTEPS = {v: 1e8 if v in (5, 9) else 6e7 for v in range(2, 10)}
 EXPERIMENTS = {
     "main": Experiment("Main variant, shipped settings", "pendulum-nlr", range(10), 1e8),
@@ -29,50 +27,39 @@ EXPERIMENTS = {
     ),
     "paper": Experiment("Main variant, the paper's settings", "pendulum-nlr", range(3), 1e8, ("--preset", "paper")),
 }
+HEADER = "seed | return | offset error (rad) | amplitude / limit | in-band share | steps (M) | minutes | solved"
 
 
 def is_solved(s: dict) -> bool:
+    """Return True if the oscillation has the offset, the band and the amplitude asked for."""
     return (
         s["offset_error"] <= OFFSET_ERROR and s["band_share"] >= BAND_SHARE and s["amplitude_ratio"] <= AMPLITUDE_RATIO
     )
 
 
-def table(name: str, summaries: dict[int, dict]) -> str:
-    experiment = EXPERIMENTS[name]
-    solved = sum(is_solved(s) for s in summaries.values())
-    lines = [
-        f"### {experiment.title}: {solved} of {len(summaries)} solved",
-        experiment.shown_command(),
-        "",
-        "| seed | return | offset error (rad) | amplitude / limit | in-band share | steps (M) | minutes | solved |",
-        "|---|---|---|---|---|---|---|---|",
+def table(experiment: Experiment, summaries: dict[int, dict]) -> str:
+    """Return a title, the command and a row for each seed."""
+    num_solved = sum(is_solved(s) for s in summaries.values())
+    title = f"### {experiment.title}: {num_solved} of {len(summaries)} solved"
+    rows = [
+        f"{seed} | {s['return']:.1f} | {s['offset_error']:.4f} | {s['amplitude_ratio']:.3f} | {s['band_share']:.3f} | "
+        f"{s['steps'] / 1e6:.0f} | {s['seconds'] / 60:.1f} | {'yes' if is_solved(s) else 'no'}"
+        for seed, s in summaries.items()
     ]
-    for seed, s in summaries.items():
-        lines.append(
-            f"| {seed} | {s['return']:.1f} | {s['offset_error']:.4f} | {s['amplitude_ratio']:.3f} | "
-            f"{s['band_share']:.3f} | {s['steps'] / 1e6:.0f} | {s['seconds'] / 60:.1f} | "
-            f"{'yes' if is_solved(s) else 'no'} |"
-        )
-    return "\n".join([*lines, ""])
+    return f"{title}\n{experiment.shown_command()}\n\n{make_table(HEADER, rows)}"
 
 
-def report(runs: Path, out: Path) -> None:
-    """Tables of all finished runs in tables.md, learning curves, and pictures of the best and the worst main seed."""
-    tables = []
-    for name, experiment in EXPERIMENTS.items():
-        summaries = summaries_of(experiment, runs / name, *EPISODES)
-        if summaries:
-            tables.append(table(name, summaries))
-        if name == "main" and summaries:
-            by_return = sorted(summaries, key=lambda seed: summaries[seed]["return"])
-            for word, seed in {"best": by_return[-1], "worst": by_return[0]}.items():
-                picture = str(out / f"pendulum-nlr-{word}.png")
-                draw = ["tdpo_baselines.evaluate", str(runs / name / str(seed)), "--plot", picture]
-                subprocess.run([sys.executable, "-m", *draw, *EPISODES], check=True)
+def report(experiments: Experiments, runs: Path, out: Path) -> None:
+    """Write tables of all finished runs, learning curves, and pictures of the best and the worst main seed."""
+    found = {name: summarise_seeds(experiment, runs / name, *EPISODES) for name, experiment in experiments.items()}
+    tables = [table(experiments[name], summaries) for name, summaries in found.items() if summaries]
     (out / "pendulum-nlr-tables.md").write_text("\n".join(tables))
+    by_return = sorted(found["main"], key=lambda seed: found["main"][seed]["return"])
+    for word, seed in zip(("worst", "best"), by_return[:1] + by_return[-1:]):
+        evaluate(runs / "main" / str(seed), "--plot", str(out / f"pendulum-nlr-{word}.png"), *EPISODES)
     for word, names in {"main": ["main"], "paper": ["main", "paper"]}.items():
-        picture, shown = out / f"pendulum-nlr-{word}-curves.png", {name: EXPERIMENTS[name] for name in names}
-        draw_curves(shown, runs, picture, column="return_mean", label="- mean return per update")
+        picture, shown = out / f"pendulum-nlr-{word}-curves.png", {name: experiments[name] for name in names}
+        draw_costs(shown, runs, picture, column="return_mean", label="- mean return per update")
 
 
 if __name__ == "__main__":

@@ -38,19 +38,20 @@ class GymRoller(PolicyRoller):
 
     def _roll_out_one(self, theta, observation, num_steps, offsets, save_steps, b: int, out: Rollouts) -> None:
         """Roll out from the environment's present state into row b of the record."""
-        workspace, total, discount, num_saved = mlp.make_workspace(self.layer_sizes), 0.0, 1.0, 0
+        environment, workspace = self.environment, mlp.make_workspace(self.layer_sizes)
         activations, seen, acted = workspace.activations, workspace.observations[0], workspace.actions[0]
+        total, discount, num_saved, num_recorded = 0.0, 1.0, 0, out.rewards.shape[1]
         for k in range(num_steps):
             while num_saved < len(save_steps) and save_steps[num_saved] == k:
-                out.saved_states[b, num_saved] = self.environment.save()
+                out.saved_states[b, num_saved] = environment.save()
                 num_saved += 1
             seen[:] = observation
             self._act(theta, activations, 1)
             action = acted.copy()
             if k < len(offsets):
                 action += offsets[k]
-            observation, reward, is_terminal, is_truncated = self.environment.step(action)
-            if k < out.rewards.shape[1]:
+            observation, reward, is_terminal, is_truncated = environment.step(action)
+            if k < num_recorded:
                 out.observations[b, k], out.actions[b, k], out.rewards[b, k] = seen, action, reward
             total += discount * reward
             discount *= self._gamma
