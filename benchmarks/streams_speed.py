@@ -21,7 +21,7 @@ def steps_per_second(comm, hidden_sizes, batch_size, *, is_at_once) -> float:
     """The fastest of some rounds."""
     from tdpo_baselines.td3 import td3
 
-    off_policy.MAX_ROWS_AT_ONCE = batch_size if is_at_once else 0
+    off_policy.MAX_SOLO_ROWS = batch_size if is_at_once else 0
     num_updates = 50 if batch_size < 1000 else 10
     config = td3.Config(
         num_trajectories=NUM_STREAMS, hidden_sizes=hidden_sizes, batch_size=batch_size, buffer_size=10**5,
@@ -34,7 +34,7 @@ def steps_per_second(comm, hidden_sizes, batch_size, *, is_at_once) -> float:
     seconds = []
     for number in range(1, 1 + NUM_ROUNDS):
         began = time.perf_counter()
-        learner._update(number)
+        learner.update(number)
         seconds.append(time.perf_counter() - began)
     return num_updates / min(seconds)
 

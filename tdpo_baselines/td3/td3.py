@@ -11,7 +11,7 @@ This file has the mathematics of one update. The loop around it (exploration, re
 `ReplayLearner` in common/learners/replay_learner.py.
 
 Glossary (M rows of a minibatch, O observation, A action, P parameters of the actor, Q of a critic)
-  symbol             name in code               shape    meaning, where in Algorithm 1
+  symbol             name in code               shape    meaning, line of Algorithm 1
   phi                actor                      [P]      actor pi, line 1
   theta_1, theta_2   critics                    [2 Q]    critics Q_1 and Q_2, line 1
   phi'               target_actor               [P]      Polyak average of phi, line 2

@@ -18,7 +18,7 @@ Glossary (N streams, n of them on this rank, L steps of each per update, O obser
   D_KL        kl                           mean KL(old, new), eq. 14
   delta       max_kl                       trust region, eq. 14
   g           g                 [P + A]    gradient of the surrogate, appendix C
-  A = F       fisher_product    [P + A]    Fisher matrix J^T M J times a vector, appendix C.1
+  A, here F   fisher_product    [P + A]    Fisher matrix J^T M J times a vector, appendix C.1
   s           x                 [P + A]    search direction F^-1 g, appendix C
   beta                                     sqrt(2 delta / s^T F s), appendix C
 """
