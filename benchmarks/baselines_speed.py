@@ -1,12 +1,11 @@
 """TRPO, PPO1, TD3 and DDPG against Stable-Baselines3 and sb3-contrib: environment steps per second of processor time.
 
+    pip install stable-baselines3 sb3-contrib
     python benchmarks/baselines_speed.py
 
-One thread each, the same networks, batch sizes and updates per step, one after the other in rounds of one run; each
-library in a process of its own. The pendulum is Gymnasium's Pendulum-v1 for the peers and the compiled
-pendulum-20hz, the same physics, for us. The peers are installed for this alone:
-
-    pip install stable-baselines3 sb3-contrib
+Each library runs in a process of its own with one thread, with the same networks, batch sizes and updates per step;
+the two take turns. The pendulum is Gymnasium's Pendulum-v1 for the peers and the compiled pendulum-20hz, which has the
+same physics, for us.
 """
 
 import importlib.util
@@ -20,7 +19,7 @@ import numpy as np
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 NUM_ROUNDS = 3
-NUM_WARM_UP = 8  # iterations: updates begin, and are compiled, once the replay holds a minibatch of 256
+NUM_WARM_UP = 8  # iterations, until the replay holds a minibatch of 256 and updates are compiled
 CHEETAH, PENDULUM = ("HalfCheetah-v5", "HalfCheetah-v5"), ("Pendulum-v1", "pendulum-20hz")
 SMALL, LARGE = ([64, 64], 128), ([400, 300], 256)
 CASES = {  # algorithm, (the peers' environment, ours), layers and batch size, measured steps of the peers and of ours
@@ -35,7 +34,8 @@ CASES = {  # algorithm, (the peers' environment, ours), layers and batch size, m
 }
 
 
-def peers_speed(algorithm, environments, network, num_steps, _) -> float:
+def measure_peers(algorithm, environments, network, num_steps, _) -> float:
+    """Return the steps per second of the other libraries."""
     import torch
 
     torch.set_num_threads(1)
@@ -53,7 +53,8 @@ def peers_speed(algorithm, environments, network, num_steps, _) -> float:
     return num_steps / (time.process_time() - began)
 
 
-def our_speed(algorithm, environments, network, _, num_steps) -> float:
+def measure_ours(algorithm, environments, network, _, num_steps) -> float:
+    """Return our steps per second."""
     from tdpo_baselines.common.parallel.comm import Comm
     from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
     from tdpo_baselines.harness import registry
@@ -81,7 +82,8 @@ def our_speed(algorithm, environments, network, _, num_steps) -> float:
     return done / (time.process_time() - began)
 
 
-def measured(who: str, case: str) -> float:
+def measure(who: str, case: str) -> float:
+    """Return the steps per second of "peers" or "ours", measured in a process of its own."""
     command = [sys.executable, __file__, who, case]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ONE_THREAD})
     if done.returncode:
@@ -90,16 +92,17 @@ def measured(who: str, case: str) -> float:
 
 
 def main() -> None:
+    """Print a line for each case."""
     if len(sys.argv) > 1:
         who, case = sys.argv[1:]
-        print(json.dumps({"peers": peers_speed, "ours": our_speed}[who](*CASES[case])))
+        print(json.dumps({"peers": measure_peers, "ours": measure_ours}[who](*CASES[case])))
         return
     if not all(importlib.util.find_spec(name) for name in ("stable_baselines3", "sb3_contrib")):
         print("baselines_speed: skipped; pip install stable-baselines3 sb3-contrib to compare with them")
         return
     print(f"{'steps per second of processor time':44}{'SB3':>10}{'ours':>10}  ratio, each round")
     for case in CASES:
-        pairs = [(measured("peers", case), measured("ours", case)) for _ in range(NUM_ROUNDS)]
+        pairs = [(measure("peers", case), measure("ours", case)) for _ in range(NUM_ROUNDS)]
         peers, ours = np.median(pairs, axis=0)
         ratios = ", ".join(f"{mine / theirs:.3g}" for theirs, mine in pairs)
         print(f"{case:44}{peers:10.0f}{ours:10.0f}  {ratios}", flush=True)

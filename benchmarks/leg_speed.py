@@ -1,7 +1,7 @@
-"""Closed-loop steps of the leg against bare `mj_step` of the same model on the same motion, in one process and run.
+"""Closed-loop steps of the leg against bare `mj_step` of the same model on the same motion, in one process.
 
-The closed loop has everything: 64-64 network, delays, motor, torque map, reward, sensors, saving and
-restoring the state around each step. The bare loop only sets the recorded torques and steps.
+The closed loop has everything: 64-64 network, delays, motor, torque map, reward, sensors, saving and restoring the
+state around each step. The bare loop only sets the recorded torques and steps.
 """
 
 import time
@@ -19,7 +19,8 @@ NUM_ROLLOUTS = 2
 
 
 @njit
-def bare_steps(mujoco, torques):
+def step_bare(mujoco, torques):
+    """Step MuJoCo with the torques [T, 2]."""
     ctrl = memory(mujoco.ctrl, 2)
     for t in range(torques.shape[0]):
         ctrl[0], ctrl[1] = torques[t, 0], torques[t, 1]
@@ -27,7 +28,7 @@ def bare_steps(mujoco, torques):
 
 
 def standing_policy(sizes):
-    """A network whose nearly linear units make a PD controller: the leg falls, lands, rings and stands."""
+    """Return parameters of a network whose nearly linear units make a PD controller: the leg lands and stands."""
     small, num = 0.02, sizes[1]
     first, last = np.zeros((4, num)), np.zeros((num, 2))
     first[:, :4] = small * np.eye(4)
@@ -37,12 +38,14 @@ def standing_policy(sizes):
 
 
 def seconds(function, *arguments) -> float:
+    """Return the wall time of a call."""
     began = time.perf_counter()
     function(*arguments)
     return time.perf_counter() - began
 
 
 def measure(name: str) -> str:
+    """Return the result for one environment as a line of text."""
     options = registry.resolve_options(name, {})
     kernel = registry.make_environment(name, options)
     roller = KernelRoller(kernel, (64, 64), gamma=0.99975)
@@ -55,7 +58,7 @@ def measure(name: str) -> str:
     for i in range(ROUNDS):
         data.qpos[:] = states[0, POSITION : POSITION + 3]
         data.qvel[:] = data.qacc_warmstart[:] = 0
-        times[i, 0] = seconds(bare_steps, kernel.params.mujoco, torques)
+        times[i, 0] = seconds(step_bare, kernel.params.mujoco, torques)
         error = np.abs(data.qpos - states[-1, POSITION : POSITION + 3]).max()
         times[i, 1] = seconds(roller.rollouts, theta, starts) / NUM_ROLLOUTS
     bare_us, closed_us = 1e6 * np.median(times, axis=0) / kernel.horizon

@@ -1,6 +1,6 @@
-"""Closed-loop steps per second: the compiled pendulum against a Gymnasium Pendulum-v1 loop, one process, one run.
+"""Closed-loop steps per second: the compiled pendulum against a Gymnasium Pendulum-v1 loop, in one process.
 
-Both act with the same 64-64 tanh network, ours compiled into the rollout, theirs in NumPy.
+Both act with the same 64-64 tanh network: ours is compiled into the rollout, theirs is in NumPy.
 """
 
 import time
@@ -14,26 +14,25 @@ from tdpo_baselines.harness import registry
 
 SECONDS = 3.0
 ROUNDS = 3
+ENVIRONMENTS = ("pendulum-20hz", "pendulum-nlr")
 
 
-def numpy_policy(theta, sizes):
-    layers, start = [], 0
-    for n, m in zip(sizes, sizes[1:]):
-        layers.append((theta[start : start + n * m].reshape(n, m), theta[start + n * m : start + (n + 1) * m]))
-        start += (n + 1) * m
+def make_numpy_policy(theta, sizes):
+    """Return the network as a function of an observation."""
+    *hidden, (last_weights, last_biases) = mlp.layers(theta, sizes)
 
     def act(observation):
         x = observation
-        for weights, biases in layers[:-1]:
+        for weights, biases in hidden:
             x = np.tanh(x @ weights + biases)
-        weights, biases = layers[-1]
-        return x @ weights + biases
+        return x @ last_weights + last_biases
 
     return act
 
 
-def gymnasium_speed(theta, sizes):
-    env, act = gymnasium.make("Pendulum-v1"), numpy_policy(theta, sizes)
+def measure_gymnasium(theta, sizes):
+    """Return steps per second of a Gymnasium loop."""
+    env, act = gymnasium.make("Pendulum-v1"), make_numpy_policy(theta, sizes)
     num_steps, began = 0, time.perf_counter()
     while time.perf_counter() - began < SECONDS:
         observation, _ = env.reset(seed=num_steps)
@@ -43,7 +42,8 @@ def gymnasium_speed(theta, sizes):
     return num_steps / (time.perf_counter() - began)
 
 
-def compiled_speed(roller, theta):
+def measure_compiled(roller, theta):
+    """Return steps per second of compiled rollouts."""
     states = roller.start_states(np.random.default_rng(0).random((50, 2)))
     num_steps, began = 0, time.perf_counter()
     while time.perf_counter() - began < SECONDS:
@@ -52,17 +52,18 @@ def compiled_speed(roller, theta):
 
 
 def main():
+    """Print a line for each round."""
     rollers = {}
-    for name in ("pendulum-20hz", "pendulum-nlr"):
+    for name in ENVIRONMENTS:
         kernel = registry.make_environment(name, registry.resolve_options(name, {}))
         rollers[name] = KernelRoller(kernel, (64, 64), gamma=0.99)
     theta = {n: mlp.initial_parameters(r.layer_sizes, np.random.default_rng(0), 0.1) for n, r in rollers.items()}
     print(f"{'round':>5}  {'Gymnasium + NumPy':>18}" + "".join(f"  {name:>22}" for name in rollers))
     for number in range(ROUNDS):
-        slow = gymnasium_speed(theta["pendulum-20hz"], rollers["pendulum-20hz"].layer_sizes)
+        slow = measure_gymnasium(theta["pendulum-20hz"], rollers["pendulum-20hz"].layer_sizes)
         line = f"{number + 1:5d}  {slow:18,.0f}"
         for name, roller in rollers.items():
-            fast = compiled_speed(roller, theta[name])
+            fast = measure_compiled(roller, theta[name])
             line += f"  {fast:12,.0f} ({fast / slow:5.0f} x)"
         print(line, flush=True)
 

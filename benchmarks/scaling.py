@@ -1,13 +1,13 @@
-"""Start-up, memory and communication of TDPO on many ranks, and what they predict for more: docs/scaling.md.
+"""Start-up, memory and communication of TDPO on many ranks, with predictions for more: docs/scaling.md.
 
     python benchmarks/scaling.py --out docs/scaling.json                    # 1 to 72 ranks of this machine
     python benchmarks/scaling.py --out docs/scaling.json --ranks 3 6 --hosts 3   # over hosts (network namespaces; root)
     python benchmarks/scaling.py --report docs/scaling.json                 # tables and picture beside it
 
-A measurement replaces that of the same environment, hosts and ranks in the file. Ranks may exceed cores: then waiting
-for a turn on a core would swamp what is to be measured. So work is measured in processor time, on one rank, and
-communication by itself: the messages of a few real iterations are written down and sent again, many times, with no
-work between them. Other programs slow processor time too, through caches: of repeated work the fastest counts.
+A measurement replaces the one of the same environment, hosts and ranks in the file. With more ranks than cores, waiting
+for a core would dominate the wall time. So work is measured in processor time on one rank, and communication by itself:
+the messages of a few iterations are recorded and sent again, many times, without work between them. Other programs
+slow processor time too, through the caches, so the fastest of several tries counts.
 """
 
 import argparse
@@ -25,90 +25,92 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
-ENVIRONMENTS = {  # and the timesteps at which to measure their work: the leg's branches grow
+ENVIRONMENTS = {  # timesteps at which work is measured: the leg's branches grow
     "pendulum-nlr": {"throughout": 0},
-    "leg": {"first updates": 0, "half-way": 25_000_000},  # of a run as long as the default
+    "leg": {"first updates": 0, "half-way": 25_000_000},
 }
 NUM_WARM_UP, NUM_RECORDED = 1, 4  # iterations
 REPLAY_SECONDS = 3.0
-NUM_TRIES = 3  # of a share of the rollouts
-MOST_TRAJECTORIES = 1152  # that are predicted for: measured, so that nothing is extrapolated beyond them
-MARK = "scaling: "  # before the result on standard output
+NUM_TRIES = 3  # of each share of the rollouts
+MOST_TRAJECTORIES = 1152  # the largest number of the predictions, measured to avoid extrapolation
+MARK = "scaling: "  # precedes the result on standard output
 
 
 # On the ranks.
 
 
 def measure(environment: str, num_trajectories: int, launched: float) -> None:
-    """One number of ranks: a short training, what it took to start, and its messages once more."""
+    """Measure one number of ranks: the start of a short training, its messages, and on one rank its work."""
     clock = Clock(launched, "launch")
     from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
 
     prepare_environment()
-    from tdpo_baselines import run
-    from tdpo_baselines.harness import registry
-
-    config, _ = run.resolve(run.parse(["--env", environment]))
-    num_trajectories = max(num_trajectories, config.options["num_trajectories"])
-    options, kernel = make_stage(run, config, num_trajectories)
     from tdpo_baselines.common.parallel.comm import connect
-    from tdpo_baselines.tdpo import tdpo
+    from tdpo_baselines.harness import registry
+    from tdpo_baselines.tdpo import Learner
 
-    clock.ends("imports")
+    run = resolve_run(environment, num_trajectories)
+    options, kernel = run.stages[-1]
+    clock.end("imports")
     comm = connect()
-    clock.ends("mpi")
+    clock.end("mpi")
     roller = comm.warm_up(lambda: registry.make_roller(kernel, options))
-    clock.ends("compile")
-    learner = tdpo.Learner(options, roller, comm, config.seed)
-    clock.ends("tensorflow")
+    clock.end("compile")
+    learner = Learner(options, roller, comm, run.config.seed)
+    clock.end("tensorflow")
     calls = record_messages(comm)
-    first_iteration, recorded = train(learner, config, comm, calls)
+    first_iteration, recorded = train(learner, run.config, comm, calls)
     result = {
         "environment": environment,
         "hosts": comm.num_hosts,
         "ranks": comm.size,
         "cores": os.cpu_count(),
-        "num_trajectories": num_trajectories,
-        "startup": gathered_startup(clock, first_iteration, comm),
-        "memory": gathered_memory(comm),
-        "messages": counted(recorded),
+        "num_trajectories": options.num_trajectories,
+        "startup": gather_startup(clock, first_iteration, comm),
+        "memory": gather_memory(comm),
+        "messages": count_messages(recorded),
         "communication_seconds": replay(recorded, comm) / NUM_RECORDED,
     }
     if comm.size == 1:
-        numbers = (num_trajectories, MOST_TRAJECTORIES)
-        result["work"] = {
-            when: [measure_work(run, config, comm, number, timesteps) for number in numbers]
-            for when, timesteps in ENVIRONMENTS[environment].items()
-        }
+        result["work"] = measure_all_work(environment, options.num_trajectories, comm)
     if comm.rank == 0:
         print(MARK + json.dumps(result), flush=True)
 
 
-def make_stage(run, config, num_trajectories: int):
-    changed = type(config)(**{**vars(config), "options": {**config.options, "num_trajectories": num_trajectories}})
-    return run.make_stages(changed)[-1]
+def resolve_run(environment: str, num_trajectories: int):
+    """Return the run with the shipped settings and at least `num_trajectories`."""
+    from tdpo_baselines.harness.resolve import resolve
+    from tdpo_baselines.run import parse
+
+    run = resolve(parse(["--env", environment]))
+    if num_trajectories <= run.config.options["num_trajectories"]:
+        return run
+    return resolve(parse(["--env", environment, "--num_trajectories", str(num_trajectories)]))
 
 
 class Clock:
-    """Seconds of each stage of the start on this rank."""
+    """The seconds of each stage of the start on this rank."""
 
     def __init__(self, began: float, first: str):
         self._last, self.stages = began, {}
-        self.ends(first)
+        self.end(first)
 
-    def ends(self, stage: str) -> None:
+    def end(self, stage: str) -> None:
+        """Note that a stage ends now."""
         now = time.time()
         self.stages[stage], self._last = now - self._last, now
 
 
 class Message(NamedTuple):
+    """A collective of all ranks."""
+
     kind: str
-    num_bytes: int  # of all ranks' parts together, or of what rank 0 tells
-    send: Any  # again
+    num_bytes: int  # of all ranks' parts together, or of a broadcast
+    send: Any  # sends it again
 
 
 def record_messages(comm) -> list[Message]:
-    """A list that grows with every collective from now on."""
+    """Return a list to which every collective is appended from now on."""
     messages: list[Message] = []
     gather, sum_up, broadcast = comm.gather, comm.sum, comm.broadcast
 
@@ -131,14 +133,14 @@ def record_messages(comm) -> list[Message]:
     return messages
 
 
-def counted(messages: list[Message]) -> list[list]:
-    """[kind, bytes, how many of them in an iteration]"""
+def count_messages(messages: list[Message]) -> list[list]:
+    """Return [kind, bytes, number per iteration] of equal messages."""
     numbers = Counter((message.kind, message.num_bytes) for message in messages)
     return [[*which, number / NUM_RECORDED] for which, number in sorted(numbers.items())]
 
 
 def train(learner, config, comm, calls: list[Message]) -> tuple[float, list[Message]]:
-    """Seconds of the first iteration, which compiles graphs, and the messages of the recorded ones."""
+    """Train for a few iterations; return the seconds of the first and the messages of the recorded ones."""
     from tdpo_baselines.harness.budget import Budget
     from tdpo_baselines.harness.logger import Console
     from tdpo_baselines.harness.run_folder import RunFolder
@@ -155,7 +157,7 @@ def train(learner, config, comm, calls: list[Message]) -> tuple[float, list[Mess
     num_iterations = NUM_WARM_UP + NUM_RECORDED + 1  # the last one writes a checkpoint
     folder = comm.on_root(tempfile.mkdtemp)
     comm.on_root(RunFolder(folder).create)
-    budget = Budget(10**18, num_iterations, 10**6, 1e9, None)
+    budget = Budget(num_timesteps=10**18, num_iterations=num_iterations)
     quiet = Console(is_quiet=True)
     training = Training([lambda: learner], config, RunFolder(folder), comm, budget, quiet, StopRequest())
     training.prepare(is_resumed=False)
@@ -166,8 +168,8 @@ def train(learner, config, comm, calls: list[Message]) -> tuple[float, list[Mess
     return begins[1][0] - begins[0][0], calls[first:last]
 
 
-def gathered_startup(clock: Clock, first_iteration: float, comm) -> dict[str, float]:
-    """Medians over the ranks of each stage, the slowest rank's total, and the first iteration."""
+def gather_startup(clock: Clock, first_iteration: float, comm) -> dict[str, float]:
+    """Return the median over the ranks of each stage, the total of the slowest rank, and the first iteration."""
     import numpy as np
 
     mine = [*clock.stages.values(), sum(clock.stages.values())]
@@ -176,8 +178,8 @@ def gathered_startup(clock: Clock, first_iteration: float, comm) -> dict[str, fl
     return {**stages, "total": everyone[:, -1].max(), "first_iteration": first_iteration}
 
 
-def gathered_memory(comm) -> dict[str, float]:
-    """Proportional set sizes: what ranks of a host share is divided among them. In MB."""
+def gather_memory(comm) -> dict[str, float]:
+    """Return proportional set sizes in MB: memory that ranks of a host share is divided among them."""
     import numpy as np
 
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
@@ -190,7 +192,7 @@ def gathered_memory(comm) -> dict[str, float]:
 
 
 def replay(messages: list[Message], comm) -> float:
-    """Seconds to send them all once more, from many times."""
+    """Return the seconds of sending all messages, as the mean of many repetitions."""
 
     def send_all(times: int) -> float:
         comm.broadcast(None)
@@ -205,79 +207,98 @@ def replay(messages: list[Message], comm) -> float:
     return send_all(times) / times
 
 
-def measure_work(run, config, comm, num_trajectories: int, timesteps: int) -> dict[str, Any]:
-    """Processor seconds of an iteration on one rank: what the ranks share, and what each does for itself.
+def measure_all_work(environment: str, num_trajectories: int, comm) -> dict[str, list[dict]]:
+    """Return the work of an iteration with the shipped number of trajectories and with MOST_TRAJECTORIES."""
+    return {
+        when: [
+            measure_work(environment, num_trajectories, timesteps, comm, has_shares=True),
+            measure_work(environment, MOST_TRAJECTORIES, timesteps, comm, has_shares=False),
+        ]
+        for when, timesteps in ENVIRONMENTS[environment].items()
+    }
 
-    Schedules are those after so many timesteps; the policy is an early one.
+
+def measure_work(environment: str, num_trajectories: int, timesteps: int, comm, *, has_shares: bool) -> dict[str, Any]:
+    """Return processor seconds of an iteration on one rank: work that ranks share, and work that each does itself.
+
+    Schedules are those after `timesteps`; the policy is an early one.
     """
     from tdpo_baselines.harness import registry
-    from tdpo_baselines.tdpo import tdpo
+    from tdpo_baselines.tdpo import Learner, tdpo
 
-    is_shipped = num_trajectories == config.options["num_trajectories"]
-    options, kernel = make_stage(run, config, num_trajectories)
-    learner = tdpo.Learner(options, registry.make_roller(kernel, options), comm, config.seed)
-    roll_vines = tdpo.roll_vines
-    rollouts, rolled = time_calls(tdpo, "roll_vines")
-    blocks = getattr(learner, "_blocks", None)
-    names = ("gradient", "wasserstein_product", "sensitivity_product") if blocks is not None else ()
-    updates = [time_calls(blocks.derivatives, name)[0] for name in names]
+    run = resolve_run(environment, num_trajectories)
+    options, kernel = run.stages[-1]
+    learner = Learner(options, registry.make_roller(kernel, options), comm, run.config.seed)
+    names = ("roll_vines", "solve_shared", "wasserstein_product", "sensitivity_product")
+    timers = {name: Timer(tdpo, name) for name in names} | {"cg": Timer(tdpo.cg, "solve")}
     learner.iterate(0, timesteps)
-    parts = []  # total, rollouts and update of each iteration
+    parts = []  # total, rollouts and shared update of each iteration
     for iteration in range(1, 1 + NUM_RECORDED):
-        for seconds in (rollouts, *updates):
-            seconds.clear()
+        for timer in timers.values():
+            timer.seconds = 0.0
         began = time.process_time()
         learner.iterate(iteration, timesteps)
-        parts.append((time.process_time() - began, sum(rollouts), sum(map(sum, updates))))
-    tdpo.roll_vines = roll_vines
+        total, spent = time.process_time() - began, {name: timer.seconds for name, timer in timers.items()}
+        products = spent["wasserstein_product"] + spent["sensitivity_product"]
+        update = spent["solve_shared"] - spent["cg"] + products if spent["solve_shared"] else 0.0
+        parts.append((total, spent["roll_vines"], update))
+    for timer in timers.values():
+        timer.remove()
     total, rolling, updating = min(parts)
+    solved = timers["solve_shared"].arguments
+    K = options.branches_per_trajectory(kernel.horizon, kernel.action_size)
     return {
         "num_trajectories": num_trajectories,
-        "num_blocks": blocks.num_blocks if blocks is not None else 0,
+        "num_groups": 0 if solved is None else len(solved[0].observations),
+        "rows_per_trajectory": K * options.held_steps * kernel.action_size,
         "rollouts": rolling,
         "update": updating,
         "serial": total - rolling - updating,
         "spread": max(parts)[0] / total,
-        "slowest_share": slowest_shares(roll_vines, rolled[-1], num_trajectories) if is_shipped else {},
+        "slowest_share": measure_shares(timers["roll_vines"], num_trajectories) if has_shares else {},
     }
 
 
-def time_calls(owner, name: str) -> tuple[list[float], list[tuple]]:
-    """Replace a function by one that notes the processor seconds and the arguments of each call."""
-    seconds: list[float] = []
-    calls: list[tuple] = []
-    function = getattr(owner, name)
+class Timer:
+    """The processor seconds and the last arguments of a function, which it replaces in its module."""
 
-    def timed(*arguments):
-        calls[:] = [arguments]
+    def __init__(self, module, name: str):
+        self._module, self._name, self.function = module, name, getattr(module, name)
+        self.seconds, self.arguments = 0.0, None
+        setattr(module, name, self)
+
+    def __call__(self, *arguments, **keywords):
+        self.arguments = arguments
         began = time.process_time()
-        result = function(*arguments)
-        seconds.append(time.process_time() - began)
+        result = self.function(*arguments, **keywords)
+        self.seconds += time.process_time() - began
         return result
 
-    setattr(owner, name, timed)
-    return seconds, calls
+    def remove(self) -> None:
+        """Put the function back."""
+        setattr(self._module, self._name, self.function)
 
 
 def processor_seconds(function) -> float:
+    """Return the processor time of a call."""
     began = time.process_time()
     function()
     return time.process_time() - began
 
 
-def slowest_shares(roll_vines, arguments: tuple, num_trajectories: int) -> dict[int, float]:
-    """Processor seconds of the rank with most to roll out, for numbers of ranks up to the trajectories'."""
+def measure_shares(rollouts: Timer, num_trajectories: int) -> dict[int, float]:
+    """Return processor seconds of the rank with the longest rollouts, by number of ranks."""
     from tdpo_baselines.common.parallel.comm import Comm
 
-    *others, plan = arguments
+    *others, plan = rollouts.arguments  # in balanced order
     slowest = {}
     for size in [*(2**k for k in range(20) if 2**k < num_trajectories), num_trajectories]:
         slowest[size] = 0.0
         for rank in range(size):
             comm = Comm()
             comm.rank, comm.size = rank, size
-            share = plan.share(comm.share(num_trajectories))
-            fastest = min(processor_seconds(partial(roll_vines, *others, share)) for _ in range(NUM_TRIES))
+            share = plan.select(comm.share(num_trajectories))
+            fastest = min(processor_seconds(partial(rollouts.function, *others, share)) for _ in range(NUM_TRIES))
             slowest[size] = max(slowest[size], fastest)
     return slowest
 
@@ -286,6 +307,7 @@ def slowest_shares(roll_vines, arguments: tuple, num_trajectories: int) -> dict[
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4, 8, 16, 36, 72])
     parser.add_argument("--hosts", type=int, default=1, help="over this many network namespaces, as root")
@@ -306,6 +328,7 @@ def main() -> None:
 
 
 def launch_all(arguments: argparse.Namespace) -> None:
+    """Measure on this machine, or over network namespaces."""
     if arguments.hosts == 1:
         launch_each(arguments, lambda num_ranks, *command: [mpirun(), "-np", str(num_ranks), *command])
         return
@@ -314,7 +337,7 @@ def launch_all(arguments: argparse.Namespace) -> None:
 
     missing = hosts.why_not()
     if missing:
-        sys.exit(f"no hosts to measure on: {missing}")
+        sys.exit(f"--hosts {arguments.hosts} cannot run here: {missing}")
     with tempfile.TemporaryDirectory() as folder:
         several = hosts.Hosts(Path(folder) / "hosts", arguments.hosts)
         try:
@@ -325,6 +348,7 @@ def launch_all(arguments: argparse.Namespace) -> None:
 
 
 def launch_each(arguments: argparse.Namespace, make_command) -> None:
+    """Measure every environment on every number of ranks."""
     for environment in arguments.environments:
         for num_ranks in arguments.ranks:
             result = launch(make_command, environment, num_ranks)
@@ -333,16 +357,21 @@ def launch_each(arguments: argparse.Namespace, make_command) -> None:
 
 
 def mpirun() -> str:
+    """Return the virtual environment's mpirun, or the site's."""
     beside_python = Path(sys.executable).parent / "mpirun"
     return str(beside_python) if beside_python.exists() else "mpirun"
 
 
 def launch(make_command, environment: str, num_ranks: int) -> dict:
+    """Measure one number of ranks; return the record that rank 0 prints."""
     on_rank = ("--on-rank", environment, str(num_ranks), str(time.time()))
     code = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'benchmarks')!r}]; import scaling; scaling.main()"
     command = make_command(num_ranks, sys.executable, "-c", code, *on_rank)
     allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    oversubscribed = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    oversubscribed = {
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI 5
+    }
     process = subprocess.run(
         command, env={**os.environ, **allowed, **oversubscribed}, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -351,24 +380,27 @@ def launch(make_command, environment: str, num_ranks: int) -> dict:
 
 
 def add_result(path: Path, result: dict) -> None:
+    """Write a record to a file, in place of the one of the same environment, hosts and ranks."""
+
     def key(r):
         return r["environment"], r["hosts"], r["ranks"]
 
     results = json.loads(path.read_text()) if path.exists() else []
     results = [other for other in results if key(other) != key(result)] + [result]
-    path.write_text("[\n" + ",\n".join(json.dumps(rounded(r)) for r in sorted(results, key=key)) + "\n]\n")
+    path.write_text("[\n" + ",\n".join(json.dumps(round_numbers(r)) for r in sorted(results, key=key)) + "\n]\n")
 
 
-def rounded(value):
-    """Numbers of five digits."""
+def round_numbers(value):
+    """Round all numbers to five digits."""
     if isinstance(value, dict):
-        return {name: rounded(each) for name, each in value.items()}
+        return {name: round_numbers(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [rounded(each) for each in value]
+        return [round_numbers(each) for each in value]
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def summary(result: dict) -> str:
+    """Return a record as a line of text."""
     startup, memory = result["startup"], result["memory"]
     return (
         f"{result['environment']}, {result['ranks']} rank(s) on {result['hosts']} host(s): "

@@ -1,12 +1,12 @@
-"""What scaling.py measured, as tables, and a model of an iteration's time fitted to it, as predictions and a picture.
+"""Tables of the measurements of scaling.py, and a model of an iteration's time with its predictions.
 
-    T(p) = rollouts of the busiest rank + update of its blocks + serial part + messages
+    T(p) = rollouts of the busiest rank + update of its groups of rows + serial part + messages
     rollouts = fixed + each * trajectories of the rank
     message = rounds * latency + bytes / bandwidth
 
-A gather on all ranks takes log2(p) rounds if a rank's part of it is small and p - 1 if it is large, which is Open MPI's
-own rule in rough outline; a broadcast takes log2(p), and a sum, gathered by rank 0 and told, twice as many. Where ranks
-share cores every round waits for each rank to get its turn, and gathers take p - 1 in any case (see common/comm.py).
+A gather on all ranks takes log2(p) rounds if a rank's part of it is small and p - 1 if it is large, which approximates
+Open MPI's own rule; a broadcast takes log2(p), and a sum, gathered and broadcast by rank 0, twice as many. Where ranks
+share cores every round waits until each rank has had its turn, and gathers always take p - 1.
 """
 
 import json
@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tdpo_baselines.tdpo.blocks import ROWS_PER_BLOCK
-from tdpo_baselines.tdpo.few_rows import MAX_FEW_ROWS
+from tdpo_baselines.common.parallel.execution import MAX_GRAM_ROWS
 
 SMALL_PART = 4096  # bytes of a rank's part of a gather, below which rounds are log2(p)
 PREDICTED_RANKS = (16, 72, 144, 1152)
@@ -25,6 +24,8 @@ LARGEST = 1152
 
 
 class Network(NamedTuple):
+    """Latency and bandwidth between ranks."""
+
     name: str
     latency: float  # seconds per round
     seconds_per_byte: float
@@ -34,6 +35,7 @@ ASSUMED = (Network("fast", 2e-6, 1 / 10e9), Network("Ethernet", 30e-6, 1 / 1e9))
 
 
 def num_rounds(kind: str, num_bytes: int, num_ranks: int) -> int:
+    """Return how many messages follow one another in a collective."""
     if kind == "gather" and num_bytes / num_ranks >= SMALL_PART:
         return num_ranks - 1
     once = math.ceil(math.log2(num_ranks)) if num_ranks > 1 else 0
@@ -41,17 +43,20 @@ def num_rounds(kind: str, num_bytes: int, num_ranks: int) -> int:
 
 
 class Model:
-    """An iteration of one environment, early or late in a run, from the record of one rank, and of the messages from
-    that of the most trajectories too: with few rows there are no blocks, and fewer messages."""
+    """The time of an iteration of one environment, early or late in a run.
+
+    It is fitted to the record of one rank. The messages of many trajectories come from the record with the most of
+    them: few rows are solved by every rank itself, without groups and with fewer messages.
+    """
 
     def __init__(self, record: dict, most: dict, when: str):
         self.shipped = record["num_trajectories"]
         self._record, self._most = record, most
         small, large = record["work"][when]
-        self._per_block = trajectories_per_block([work for work in (small, large) if work["num_blocks"] > 0])
-        few = MAX_FEW_ROWS * self._per_block // ROWS_PER_BLOCK  # trajectories
-        self._most_without_blocks = few if small["num_blocks"] == 0 else 0
-        self._update = straight_line(*((work["num_blocks"], work["update"]) for work in (small, large)))
+        self._per_group = trajectories_per_group([work for work in (small, large) if work["num_groups"] > 0])
+        few = MAX_GRAM_ROWS // small["rows_per_trajectory"]
+        self._most_without_groups = few if small["num_groups"] == 0 else 0
+        self._update = straight_line(*((work["num_groups"], work["update"]) for work in (small, large)))
         self._serial = straight_line(*((work["num_trajectories"], work["serial"]) for work in (small, large)))
         N, M = small["num_trajectories"], large["num_trajectories"]
         sizes = {M: large["rollouts"]}  # trajectories of a rank: seconds of the slowest
@@ -62,17 +67,18 @@ class Model:
         self.rollouts_error = float(np.abs(np.array(list(sizes.values())) / fitted - 1).max())
 
     def rollouts(self, num_each: int) -> float:
-        """Of a rank with so many trajectories: what is the same for any number of them, and a part for each."""
+        """Return the seconds of a rank with `num_each` trajectories."""
         return self.rollouts_fixed + self.rollouts_each * num_each
 
     def messages(self, num_trajectories: int):
-        """(kind, bytes, number): all but broadcasts grow with the trajectories."""
-        record = self._record if num_trajectories <= self._most_without_blocks else self._most
+        """Yield (kind, bytes, number); all but broadcasts grow with the trajectories."""
+        record = self._record if num_trajectories <= self._most_without_groups else self._most
         for kind, num_bytes, number in record["messages"]:
             scale = num_trajectories / record["num_trajectories"] if kind != "broadcast" else 1
             yield kind, num_bytes * scale, number
 
     def communication(self, num_ranks: int, num_trajectories: int, network: Network) -> float:
+        """Return the seconds of all messages of an iteration."""
         if num_ranks == 1:
             return 0.0
         return sum(
@@ -81,43 +87,45 @@ class Model:
         )
 
     def seconds(self, num_ranks: int, num_trajectories: int, network: Network) -> float:
-        num_blocks = -(-num_trajectories // self._per_block) if num_trajectories > self._most_without_blocks else 0
+        """Return the seconds of an iteration."""
+        num_groups = -(-num_trajectories // self._per_group) if num_trajectories > self._most_without_groups else 0
         return (
             self.rollouts(-(-num_trajectories // num_ranks))
-            + self._update(-(-num_blocks // num_ranks))
+            + self._update(-(-num_groups // num_ranks))
             + self._serial(num_trajectories)
             + self.communication(num_ranks, num_trajectories, network)
         )
 
     def efficiency(self, num_ranks: int, num_trajectories: int, network: Network) -> float:
+        """Return T(1) / (p T(p))."""
         alone = self.seconds(1, num_trajectories, network)
         return alone / num_ranks / self.seconds(num_ranks, num_trajectories, network)
 
 
 def straight_line(first: tuple[float, float], second: tuple[float, float]):
-    """The function through two points, if it rises; else the constant of the first."""
+    """Return the linear function through two points if it rises, else the constant of the first."""
     slope = max(0.0, (second[1] - first[1]) / max(second[0] - first[0], 1))
     return lambda x: max(0.0, first[1] + slope * (x - first[0]))
 
 
-def trajectories_per_block(works: list[dict]) -> int:
-    """The largest that gives all numbers of blocks."""
+def trajectories_per_group(works: list[dict]) -> int:
+    """Return the largest size of a group that gives all numbers of groups."""
     sizes = range(1, works[-1]["num_trajectories"] + 1)
-    return max(k for k in sizes if all(-(-w["num_trajectories"] // k) == w["num_blocks"] for w in works))
+    return max(k for k in sizes if all(-(-w["num_trajectories"] // k) == w["num_groups"] for w in works))
 
 
 def fit(records: list[dict]) -> Network:
-    """Latency and bandwidth that fit the measured communication best."""
+    """Return the latency and bandwidth that fit the measured communication best."""
     seconds = [record["communication_seconds"] for record in records]
     return Network("measured", *fit_positive([features(record) for record in records], seconds))
 
 
 def fit_positive(rows, values: list[float]) -> np.ndarray:
-    """Two factors, neither negative, with which the rows give the values best, in relative terms."""
+    """Return two factors, neither negative, that fit `values` by a linear model of `rows`, in relative terms."""
     matrix = np.array(rows, dtype=float) / np.array(values)[:, None]
     ones = np.ones(len(values))
     both = np.linalg.lstsq(matrix, ones, rcond=None)[0]
-    if both.min() < 0:  # then the better of the two alone
+    if both.min() < 0:  # the better of the two alone
         alone = [column @ ones / (column @ column) for column in matrix.T]
         errors = [np.linalg.norm(column * value - 1) for column, value in zip(matrix.T, alone)]
         both = np.where(np.arange(2) == np.argmin(errors), alone, 0.0)
@@ -125,7 +133,7 @@ def fit_positive(rows, values: list[float]) -> np.ndarray:
 
 
 def features(record: dict) -> tuple[float, float]:
-    """Rounds and bytes of an iteration, each as often as a core must do them in turn."""
+    """Return the rounds and bytes of an iteration, multiplied by the ranks that take turns on a core."""
     num_ranks = record["ranks"]
     turns = max(1.0, num_ranks / record["cores"])
     is_crowded = num_ranks / record["hosts"] > record["cores"]
@@ -138,6 +146,7 @@ def features(record: dict) -> tuple[float, float]:
 
 
 def fitted_seconds(record: dict, network: Network) -> float:
+    """Return the communication of an iteration by the model."""
     rounds, size = features(record)
     return rounds * network.latency + size * network.seconds_per_byte
 
@@ -146,12 +155,14 @@ def fitted_seconds(record: dict, network: Network) -> float:
 
 
 def table(header: str, rows: list[list]) -> str:
+    """Return a Markdown table."""
     names = [name.strip() for name in header.split("|")]
     lines = [names, ["---"] * len(names), *rows]
     return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
 
 
 def startup_table(records: list[dict]) -> str:
+    """Return the table of start-up times."""
     stages = ("launch", "imports", "mpi", "compile", "tensorflow", "total", "first_iteration")
     rows = [[*place(r), *(f"{r['startup'][stage]:.1f}" for stage in stages)] for r in records]
     header = "environment | hosts | ranks | launch | imports | MPI | compiled code | TensorFlow | ready | first update"
@@ -159,6 +170,8 @@ def startup_table(records: list[dict]) -> str:
 
 
 def memory_table(records: list[dict]) -> str:
+    """Return the table of memory."""
+
     def megabytes(value):
         return "" if value is None else f"{value:.0f}"
 
@@ -171,10 +184,12 @@ def memory_table(records: list[dict]) -> str:
 
 
 def place(record: dict) -> list:
+    """Return the first cells of a row."""
     return [record["environment"], record["hosts"], record["ranks"]]
 
 
 def communication_table(records: list[dict], networks: dict[int, Network]) -> str:
+    """Return the table of communication, measured and fitted."""
     rows = []
     for r in records:
         number = sum(n for *_, n in r["messages"])
@@ -187,18 +202,20 @@ def communication_table(records: list[dict], networks: dict[int, Network]) -> st
 
 
 def work_table(records: list[dict]) -> str:
+    """Return the table of processor time."""
     rows = []
     for r in records:
         for when, works in r["work"].items():
             for w in works:
                 parts = [f"{1e3 * w[name]:.1f}" for name in ("rollouts", "update", "serial")]
                 slowed = f"{w['spread'] - 1:.0%}"
-                rows.append([r["environment"], when, w["num_trajectories"], w["num_blocks"], *parts, slowed])
-    header = "environment | when | trajectories | blocks | rollouts ms | update ms | serial ms"
+                rows.append([r["environment"], when, w["num_trajectories"], w["num_groups"], *parts, slowed])
+    header = "environment | when | trajectories | groups | rollouts ms | update ms | serial ms"
     return table(f"{header} | slowest iteration longer by", rows)
 
 
 def rollouts_table(models: dict[str, Model]) -> str:
+    """Return the table of the fitted rollouts."""
     rows = [
         [name, f"{1e3 * m.rollouts_fixed:.2f}", f"{1e3 * m.rollouts_each:.2f}", f"{m.rollouts_error:.0%}"]
         for name, m in models.items()
@@ -207,6 +224,7 @@ def rollouts_table(models: dict[str, Model]) -> str:
 
 
 def prediction_table(models: dict[str, Model], networks: list[Network]) -> str:
+    """Return the table of predicted efficiencies."""
     rows = []
     for name, model in models.items():
         for p in PREDICTED_RANKS:
@@ -219,6 +237,7 @@ def prediction_table(models: dict[str, Model], networks: list[Network]) -> str:
 
 
 def network_table(networks: list[Network]) -> str:
+    """Return the table of networks."""
     rows = []
     for network in networks:
         bandwidth = f"{1e-9 / network.seconds_per_byte:.2g}" if network.seconds_per_byte > 0 else "not limiting"
@@ -227,6 +246,7 @@ def network_table(networks: list[Network]) -> str:
 
 
 def draw(models: dict[str, Model], path: Path) -> None:
+    """Draw the predicted efficiencies."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -257,7 +277,7 @@ def draw(models: dict[str, Model], path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    """scaling-tables.md and scaling.png beside the measurements."""
+    """Write scaling-tables.md and scaling.png beside the measurements."""
     records = json.loads(path.read_text())
     alone = [r for r in records if r["ranks"] == 1]
     most = {r["environment"]: r for r in sorted(records, key=lambda r: r["num_trajectories"])}
