@@ -1,6 +1,8 @@
 """Shared parts of these scripts: training, summaries of finished runs, tables, curves, the command line."""
 
 import argparse
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tdpo_baselines import evaluate as evaluation
 from tdpo_baselines.harness.run_folder import RunFolder
 from tdpo_baselines.plot import read_progress
 
@@ -64,23 +67,23 @@ def train(experiments: Experiments, runs: Path, jobs: int) -> int:
         return max(pool.map(train_one, [(name, seed) for name, e in experiments.items() for seed in e.seeds]))
 
 
-def summarise_seeds(experiment: Experiment, folder: Path, *evaluation: str) -> dict[int, dict]:
+def summarise_seeds(experiment: Experiment, folder: Path, *arguments: str) -> dict[int, dict]:
     """Return the summary of each seed; empty if no run was begun. An unfinished run stops the report."""
     if not folder.exists():
         return {}
     if not experiment.is_finished(folder):
         raise SystemExit(f"error: {folder} has unfinished runs; run `train` first")
-    return {seed: summarise(folder / str(seed), *evaluation) for seed in experiment.seeds}
+    return {seed: summarise(folder / str(seed), *arguments) for seed in experiment.seeds}
 
 
-def summarise(run: Path, *evaluation: str) -> dict:
+def summarise(run: Path, *arguments: str) -> dict:
     """Return the evaluated means, the worst payoff, timesteps and wall time of a run.
 
-    `evaluation` holds arguments of `tdpo_baselines.evaluate`. Its output is kept in the run folder.
+    `arguments` are those of `tdpo_baselines.evaluate`. Its output is kept in the run folder.
     """
-    kept, progress = run / f"evaluation{''.join(evaluation)}.json", run / "progress.csv"
+    kept, progress = run / f"evaluation{''.join(arguments)}.json", run / "progress.csv"
     if not kept.exists() or kept.stat().st_mtime < progress.stat().st_mtime:
-        kept.write_text(evaluate(run, "--json", *evaluation))
+        kept.write_text(evaluate(run, "--json", *arguments))
     summary = json.loads(kept.read_text())["summary"]
     last = {name: float(column[-1]) for name, column in read_progress(run).items()}
     return {
@@ -92,9 +95,12 @@ def summarise(run: Path, *evaluation: str) -> dict:
 
 
 def evaluate(run: Path, *arguments: str) -> str:
-    """Return the output of `tdpo_baselines.evaluate`."""
-    command = [sys.executable, "-m", "tdpo_baselines.evaluate", str(run), *arguments]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    """Return the output of `tdpo_baselines.evaluate`; stop the report if it fails."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        code = evaluation.main([str(run), *arguments])
+    if code != 0:
+        raise SystemExit(code)
+    return output.getvalue()
 
 
 def make_table(header: str, rows: Iterable[str]) -> str:

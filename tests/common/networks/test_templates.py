@@ -110,9 +110,9 @@ def program(tmp_path):
     ("name", "old", "new", "result"),
     [
         ("numbers_here.py", "2.0", "3.0", 100.0),  # a number that another file imports
-        ("deep.py", "FACTOR * x", "FACTOR - x", 0.0),  # a function that is reached through a module
-        ("middle.py", "1.0", "2.0", 80.0),
-        ("main.py", "BOUND=10.0", "BOUND=20.0", 140.0),
+        pytest.param("deep.py", "FACTOR * x", "FACTOR - x", 0.0, marks=pytest.mark.slow),  # reached through a module
+        pytest.param("middle.py", "1.0", "2.0", 80.0, marks=pytest.mark.slow),
+        pytest.param("main.py", "BOUND=10.0", "BOUND=20.0", 140.0, marks=pytest.mark.slow),
     ],
 )
 def test_change_anywhere_below_is_compiled_anew(program, name, old, new, result):
@@ -130,6 +130,7 @@ def test_change_of_a_file_that_is_not_used_keeps_the_cache(program):
     assert program.run() == (70.0, 1)
 
 
+@pytest.mark.slow
 def test_environments_and_policies_come_from_the_cache_in_a_second_process(tmp_path):
     code = (
         "from numba.core import event\n"
