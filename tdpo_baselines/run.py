@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import re
 import sys
 import time
 
@@ -70,8 +71,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser()
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        known = [name for action in parser._actions for name in action.option_strings]
-        near = did_you_mean(unknown[0].split("=")[0], known)
+        near = did_you_mean(unknown[0].split("=")[0], re.findall(r"--\w+", parser.format_usage()))
         raise ValueError(f"unknown argument {unknown[0]!r}{near}; --help lists the arguments")
     return parsed
 

@@ -97,7 +97,7 @@ def test_failed_write_leaves_the_ones_before_intact(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "_sync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device; the ones before it are intact"):
         checkpoint.save(tmp_path, 40, state(40.0), keep=1)
     assert sorted(os.listdir(tmp_path)) == [f"iteration-{i:09d}" for i in (10, 20, 30)]
