@@ -31,6 +31,7 @@ class Environment(Protocol):
     start_size: int  # dimensions of the unit cube that starts are drawn from; 0: a single start
     action_low: np.ndarray  # [A]
     action_high: np.ndarray  # [A]
+    is_action_limited: Any  # whether the environment clips actions to their range, for all or for each [A]
     how_branches_start: str  # shown before a run; empty if there is nothing to say
     measure: Callable | None  # measure(params, final_state): named results of a finished episode, for `evaluate`
     draw: Callable | None  # draw(params, states): a figure of an episode, for `evaluate --plot`
@@ -114,7 +115,7 @@ class Learner(Protocol):
 class Algorithm(Protocol):
     """The face of an algorithm's room, `tdpo_baselines/NAME/__init__.py`."""
 
-    Config: Any  # a frozen `harness.config.Settings`
+    Config: Any  # a frozen `harness.config.Settings` with at least num_trajectories, gamma and hidden_sizes
     Learner: Any  # Learner(config, roller, comm, seed)
 
     def check(self, config: Any, environment: Environment, num_ranks: int) -> None:

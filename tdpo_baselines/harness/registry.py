@@ -82,7 +82,7 @@ def make_environment(name: str, options: dict) -> "Environment":
     from ..common.sampling.gym_environment import GymEnvironment, print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    can_delay = env_id.rpartition(":")[2].startswith("tdpo/")  # others are delayed by a wrapper
+    can_delay = env_id.rpartition(":")[2].startswith("tdpo/")  # by themselves
     own_options = {option: value for option, value in options.items() if can_delay or option != "delay_steps"}
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
@@ -98,11 +98,13 @@ def make_environment(name: str, options: dict) -> "Environment":
     except expected as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
+    delay_steps = 0 if can_delay else options.get("delay_steps", 0)
     if hasattr(env.unwrapped, "kernel"):
-        return env.unwrapped.kernel
-    if options.get("delay_steps"):
-        env = import_module("envs.action_delay").ActionDelay(env, options["delay_steps"])
-    environment: Any = GymEnvironment(env)
+        kernel = env.unwrapped.kernel
+        return import_module("envs.action_delay").delay_actions(kernel, delay_steps) if delay_steps else kernel
+    environment: Any = GymEnvironment(
+        import_module("envs.action_delay").ActionDelay(env, delay_steps) if delay_steps else env
+    )
     return environment
 
 

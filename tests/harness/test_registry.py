@@ -89,3 +89,17 @@ def test_algorithm_may_be_a_module_elsewhere_with_its_presets_beside_it(tmp_path
 def test_list_shows_every_name():
     text = registry.describe()
     assert all(f"  {name}" in text for name in (*registry.ALGORITHMS, *registry.ENVIRONMENTS))
+
+
+def test_kernel_of_another_module_can_delay_its_actions():
+    import gymnasium
+
+    from envs.gym_env import KernelEnv
+    from envs.pendulum.nlr import nlr_kernel
+
+    gymnasium.register("KernelElsewhere-v0", entry_point=lambda: KernelEnv(nlr_kernel()), max_episode_steps=200)
+    try:
+        plain, delayed = (registry.make_environment("KernelElsewhere-v0", {"delay_steps": n}) for n in (0, 2))
+        assert delayed.state_size > plain.state_size  # the queue
+    finally:
+        gymnasium.registry.pop("KernelElsewhere-v0")
