@@ -224,6 +224,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(as_json(trained, evaluation) if parsed.json else table(trained, evaluation), flush=True)
         if parsed.plot:
             draw(evaluation).savefig(parsed.plot, dpi=120)
+            print(f"-> {parsed.plot}", file=sys.stderr if parsed.json else sys.stdout)
     except BrokenPipeError:  # of `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:

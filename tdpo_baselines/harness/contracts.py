@@ -76,7 +76,10 @@ class Roller(Protocol):
 
 
 class Row(typing.TypedDict):
-    """Keys that every row of the log must have. An algorithm may add numbers of its own."""
+    """Keys that every row of the log must have. An algorithm may add numbers of its own.
+
+    Returns and payoff are those of theta before the update. A row with a true `is_random` never counts as the best.
+    """
 
     num_timesteps: int  # simulated in this update, by all ranks
     num_episodes: int

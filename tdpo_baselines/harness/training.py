@@ -10,16 +10,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..common.parallel.checks import NotFinite
+from ..common.parallel.checks import NotFinite, require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
 from .budget import Budget
-from .contracts import Component, Learner, Row
+from .contracts import Component, Learner, Row, State
 from .logger import Console, ProgressCSV, format_time
 from .run_folder import RunConfig, RunFolder
 from .stages import StagedLearner
@@ -76,7 +77,7 @@ class Training:
         self._events = None
         self._rows: list[dict] = []  # not in the log yet
         self._next_report = 0  # iteration
-        self._has_warned = self._has_checked_row = False
+        self._has_warned = False
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
         self._began = self._last_saved = self._last_report = 0.0  # times, set when training begins
         self._before = self._progress
@@ -87,6 +88,7 @@ class Training:
 
     def prepare(self, *, is_resumed: bool) -> None:
         """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
+        self._check_state()
         expected = list(checkpoint.flatten(self._state()))
         state = self._comm.on_root(partial(self._load, expected)) if is_resumed else None
         if state is not None:
@@ -101,6 +103,17 @@ class Training:
     def _state(self) -> dict[str, Component]:
         """Return everything a checkpoint must hold. All ranks call this together: parts of it may be gathered."""
         return {"progress": self._progress.state(), **self._learner.state()}
+
+    def _check_state(self) -> None:
+        """Raise TypeError if the learner's state has not the form of `State`, with the policy's theta."""
+        state, who = self._learner.replicated(), f"{self._config.algorithm}'s Learner.state()"
+        for component, arrays in state.items():
+            if not isinstance(arrays, dict) or any(
+                np.asarray(array).dtype.kind not in "biuf" for array in arrays.values()
+            ):
+                raise TypeError(f"{who} must be {{component: {{name: array}}}}, got {arrays!r} as {component!r}")
+        if "theta" not in state.get("policy", {}):
+            raise TypeError(f"{who} must have the parameters of the policy as state['policy']['theta']")
 
     def _require_space(self) -> None:
         """Raise an error on all ranks if the disk has no room for the checkpoints of this stage."""
@@ -163,10 +176,11 @@ class Training:
 
     def _iterate(self) -> dict[str, Any]:
         """Make one update and count it; return the learner's row."""
-        progress, theta = self._progress, self._learner.theta
-        before = self._learner.state() if self._learner.replay_bytes == 0 else None
+        progress, theta = self._progress, self._learner.theta.copy()
+        before = copy_state(self._learner.state()) if self._learner.replay_bytes == 0 else None
         try:
             row = dict(self._learner.iterate(progress.iteration, progress.total_timesteps))
+            require_finite("parameter", self._learner.theta)
         except NotFinite as error:
             self._stop_at(error, before)
         self._check_row(row)
@@ -189,20 +203,23 @@ class Training:
             self._learner.load_state(before)
             self._save()
             fate = "the state before it is saved in"
-        raise NotFinite(
-            f"iteration {self._progress.iteration + 1}: {error}; {fate} {self._folder.checkpoints}; "
-            "smaller steps or less noise may help"
-        ) from error
+        iteration = self._progress.iteration + 1
+        hint = "check the environment's rewards" if iteration == 1 else "smaller steps or less noise may help"
+        raise NotFinite(f"iteration {iteration}: {error}; {fate} {self._folder.checkpoints}; {hint}") from error
 
     def _check_row(self, row: Mapping[str, Any]) -> None:
-        """Raise TypeError if the first row of this session lacks a key of `Row`."""
-        missing = [] if self._has_checked_row else [name for name in Row.__annotations__ if name not in row]
-        self._has_checked_row = True
+        """Raise TypeError if a row lacks a key of `Row`, has another value than a number, or counts no timestep."""
+        who = f"the row that {self._config.algorithm}'s Learner.iterate returns"
+        missing = next((name for name in Row.__annotations__ if name not in row), None)
         if missing:
             raise TypeError(
-                f"the row that {self._config.algorithm}'s Learner.iterate returns has no {missing[0]!r}; "
-                f"it must have {', '.join(Row.__annotations__)}, got {', '.join(row)}"
+                f"{who} has no {missing!r}; it must have {', '.join(Row.__annotations__)}, got {', '.join(row)}"
             )
+        odd = next((name for name, value in row.items() if not isinstance(value, Real)), None)
+        if odd:
+            raise TypeError(f"{who} must hold numbers, got {odd}={row[odd]!r}")
+        if row["num_timesteps"] < 1:
+            raise TypeError(f"{who} must count at least one timestep, got num_timesteps={row['num_timesteps']}")
 
     def _begin_stage(self) -> None:
         """Forget the best parameters: payoffs of two stages cannot be compared."""
@@ -283,6 +300,11 @@ class Training:
             state = {**state, "config": config}
             checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
             self._saved = progress.iteration
+
+
+def copy_state(state: State) -> State:
+    """Return a copy that a learner's changes in place do not reach."""
+    return {component: {name: np.copy(a) for name, a in arrays.items()} for component, arrays in state.items()}
 
 
 def write_events(writer, row: dict) -> None:

@@ -40,6 +40,58 @@ def test_row_without_a_required_key_names_the_algorithm_and_the_key(tmp_path, ke
         toy_training(tmp_path, Forgetful()).run()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"count": np.ones(2)}, "must hold numbers, got count="),
+        ({"count": "abc"}, "must hold numbers, got count='abc'"),
+        ({"num_timesteps": 0}, "must count at least one timestep, got num_timesteps=0"),
+    ],
+)
+def test_row_with_an_odd_value_is_named(tmp_path, changes, message):
+    class Odd(ToyLearner):
+        def iterate(self, iteration, total_timesteps):
+            return {**super().iterate(0, 0), **changes}
+
+    with pytest.raises(TypeError, match=message):
+        toy_training(tmp_path, Odd()).run()
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"theta": np.zeros(2)}, r"must be \{component: \{name: array\}\}, got .* as 'theta'"),
+        ({"policy": {"deep": {"theta": 1}}}, "must be .* as 'policy'"),
+        ({"search": {"theta": np.zeros(2)}}, r"must have .* state\['policy'\]\['theta'\]"),
+    ],
+)
+def test_state_of_another_form_is_refused_before_training(tmp_path, state, message):
+    class Odd(ToyLearner):
+        def replicated(self):
+            return state
+
+    with pytest.raises(TypeError, match=f"toy's Learner.state\\(\\) {message}"):
+        toy_training(tmp_path, Odd())
+
+
+class InPlace(ToyLearner):
+    """A learner that changes its arrays in place; its sixth update is not finite."""
+
+    def iterate(self, iteration, total_timesteps):
+        theta = self.theta
+        row = super().iterate(iteration, total_timesteps)
+        theta[:] = self.theta if iteration < 5 else np.nan
+        self.theta = theta
+        return row
+
+
+def test_learner_that_changes_arrays_in_place_keeps_its_best_and_its_state_before_a_bad_update(tmp_path):
+    with pytest.raises(NotFinite, match="iteration 6: parameter .* is nan"):
+        toy_training(tmp_path, InPlace(), num_iterations=9).run()
+    assert np.array_equal(checkpoint.load_newest(tmp_path / "best")["policy"]["theta"], [2.0, 2.0])
+    assert np.array_equal(checkpoint.load_newest(tmp_path / "checkpoints")["policy"]["theta"], [5.0, 5.0])
+
+
 def test_resumed_run_equals_an_undisturbed_one(tmp_path):
     assert toy_training(tmp_path / "whole", num_iterations=6).run() == 0
     assert toy_training(tmp_path / "parts", num_iterations=3).run() == 0

@@ -108,8 +108,8 @@ class Comm:
         if len(different):
             rank, number = different[0]
             raise RuntimeError(
-                f"{list(arrays)[number]} of rank {rank} differs from rank 0's: its memory or its software differs; "
-                "continue from the last checkpoint with --resume"
+                f"{list(arrays)[number]} of rank {rank} differs from rank 0's: its memory or its software differs, or "
+                "the algorithm decided from values it had not gathered; continue from the last checkpoint with --resume"
             )
 
 

@@ -21,6 +21,8 @@ PURPOSES = {  # the numbers are part of every run's results: add new ones, chang
 
 def generator(seed: int, purpose: str, iteration: int = 0, *items: int) -> np.random.Generator:
     """Return the generator of a stream; `items` tell streams of one iteration apart: a trajectory, an episode."""
+    if purpose not in PURPOSES:
+        raise ValueError(f"unknown purpose {purpose!r}; add it to PURPOSES, which has {', '.join(PURPOSES)}")
     return np.random.default_rng([seed, PURPOSES[purpose], iteration, *items])
 
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tdpo_baselines.common.parallel.seeding import PURPOSES, generator, stratified
 
@@ -22,3 +23,8 @@ def test_stratified_points_have_one_point_per_stratum_in_every_dimension():
     points = stratified(np.random.default_rng(0), 10, 3)
     for column in points.T:
         assert sorted(np.floor(column * 10)) == list(range(10))
+
+
+def test_unknown_purpose_is_named():
+    with pytest.raises(ValueError, match="unknown purpose 'mine'; add it to PURPOSES"):
+        generator(0, "mine")
