@@ -132,11 +132,12 @@ def draw(experiments: Experiments, runs: Path, task: str, picture: Path) -> None
 
 
 def report(experiments: Experiments, runs: Path, out: Path) -> None:
-    """Write both tables and a picture of each comparison."""
+    """Write both tables, and a picture of each comparison that was trained."""
     (out / "baselines-scores.md").write_text(score_table(experiments, runs))
     (out / "baselines-comparison.md").write_text(comparison_table(experiments, runs))
     for task in COMPARED:
-        draw(experiments, runs, task, out / f"baselines-{task}.png")
+        if finished_algorithms(experiments, runs, task):
+            draw(experiments, runs, task, out / f"baselines-{task}.png")
 
 
 if __name__ == "__main__":
