@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tdpo_baselines.common.networks import mlp, tf_mlp
 from tdpo_baselines.common.networks.jacobian import Jacobian, SensitivityJacobian
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
+
+tf = load_tensorflow()  # before any operation: sets the threads
 
 SIZES = [(3, 8, 6, 2), (3, 7, 1), (3, 2), (2, 5, 6, 4, 3)]
 N, L = 2, 5

@@ -1,7 +1,9 @@
 import numpy as np
-import tensorflow as tf
 
 from tdpo_baselines.common.optim.adam import Adam
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
+
+tf = load_tensorflow()  # before any operation: sets the threads
 
 
 def test_steps_are_those_of_tensorflow():
