@@ -1,11 +1,14 @@
 """The network of mlp.py in TensorFlow, for automatic differentiation."""
 
-import tensorflow as tf
+from typing import Any
 
+from ..parallel.tensorflow_setup import load_tensorflow
 from . import mlp
 
+tf: Any = load_tensorflow()  # this module is imported only where TensorFlow is needed
 
-def actions(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...], style: mlp.Style = mlp.PLAIN):
+
+def actions(theta, observations, sizes: tuple[int, ...], style: mlp.Style = mlp.PLAIN):
     """Return the outputs [R, A] for observations [R, O]. `theta` is flat, or the `layers` of it."""
     *hidden, (weights, biases) = theta if isinstance(theta, list) else layers(theta, sizes)
     activation = {"tanh": tf.tanh, "relu": tf.nn.relu}[style.hidden]
@@ -17,6 +20,6 @@ def actions(theta: tf.Tensor, observations: tf.Tensor, sizes: tuple[int, ...], s
     return tf.constant(style.centre, x.dtype) + tf.constant(style.scale, x.dtype) * x if style.scale else x
 
 
-def layers(theta: tf.Tensor, sizes: tuple[int, ...]) -> list[tuple[tf.Tensor, tf.Tensor]]:
+def layers(theta, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
     """Return the weights [in, out] and biases [out] of each layer."""
     return mlp.layers(theta, sizes, tf.reshape)
