@@ -19,7 +19,7 @@ ENVIRONMENTS = ("pendulum-20hz", "pendulum-nlr")
 
 def make_numpy_policy(theta, sizes):
     """Return the network as a function of an observation."""
-    *hidden, (last_weights, last_biases) = mlp.layers(theta, sizes)
+    *hidden, (last_weights, last_biases) = mlp.split_layers(theta, sizes)
 
     def act(observation):
         x = observation
@@ -57,7 +57,7 @@ def main():
     for name in ENVIRONMENTS:
         kernel = registry.make_environment(name, registry.resolve_options(name, {}))
         rollers[name] = KernelRoller(kernel, (64, 64), gamma=0.99)
-    theta = {n: mlp.initial_parameters(r.layer_sizes, np.random.default_rng(0), 0.1) for n, r in rollers.items()}
+    theta = {n: mlp.init_parameters(r.layer_sizes, np.random.default_rng(0), 0.1) for n, r in rollers.items()}
     print(f"{'round':>5}  {'Gymnasium + NumPy':>18}" + "".join(f"  {name:>22}" for name in rollers))
     for number in range(ROUNDS):
         slow = measure_gymnasium(theta["pendulum-20hz"], rollers["pendulum-20hz"].layer_sizes)

@@ -44,7 +44,7 @@ BIT_FLIP = "self.theta = self.theta.copy(); self.theta.view(np.uint8)[5] ^= 4"
 NAN = """
         rollouts = self.roller.rollouts
         def broken(*a, **k):
-            out = rollouts(*a, **k); out.returns[0] = out.rewards[0, :1] = np.nan
+            out = rollouts(*a, **k); out.discounted_returns[0] = out.rewards[0, :1] = np.nan
             return out
         self.roller.rollouts = broken
 """

@@ -95,8 +95,8 @@ def evaluate(
     scale = options.gamma ** np.arange(environment.horizon)
     results = {
         "return": rollouts.rewards.sum(axis=1),
-        "discounted_return": rollouts.returns,
-        "payoff": rollouts.returns / scale.sum(),
+        "discounted_return": rollouts.discounted_returns,
+        "payoff": rollouts.discounted_returns / scale.sum(),
     }
     shape = (num_episodes, environment.horizon, environment.action_size)
     offsets = algorithm.exploration(options, environment, trained.state, generator(seed, "actions"), shape)

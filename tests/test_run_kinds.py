@@ -122,7 +122,7 @@ def test_stages_end_at_their_time_and_the_run_goes_on_the_same_when_stopped_ther
 
 
 def test_large_network_is_the_same_on_one_core_and_on_several_ranks(program, tmp_path):
-    """Without a limit, long dot products are split over threads, and their sums depend on the number of cores."""
+    """Check the limit on threads: dot products split over threads would depend on the number of cores."""
     large = ("--env", "pendulum-nlr", "--set", "num_trajectories=3", "num_branches=1", "hidden_sizes=128,128")
     arguments = (*large, "--num_iterations", "4", "--log_dir")
     assert program("run", *arguments, str(tmp_path / "all-cores")).returncode == 0

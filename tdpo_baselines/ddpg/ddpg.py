@@ -38,12 +38,13 @@ from typing import Any
 import numpy as np
 
 from ..common.learners.replay_learner import Networks, ReplayLearner, UpdateRule
-from ..common.learners.settings import OffPolicySettings, baselines, check_off_policy, coloured_exploration, paper
+from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
+from ..harness.config import baselines, paper
 
 ADAPTATION = 1.01  # factor of the parameter noise's scale, per segment (openai/baselines)
 INITIAL_NOISE_SCALE = 0.1  # relative to each layer's parameters
@@ -99,9 +100,9 @@ def update_rule(config: Config) -> UpdateRule:
 
 def perturb(theta: np.ndarray, sizes: tuple[int, ...], *, noise_scale: float, white: np.ndarray) -> np.ndarray:
     """Return theta~ = theta + sigma x r.m.s. of the layer x white noise (arXiv 1706.01905, section 3). [P]"""
-    ends = [mlp.num_parameters(sizes[: k + 1]) for k in range(1, len(sizes))]
-    layers = np.split(theta, ends[:-1])
-    layer_scales = np.concatenate([np.full(len(layer), np.sqrt(np.mean(layer**2))) for layer in layers])
+    layer_scales = np.empty_like(theta)
+    for layer in mlp.layer_slices(sizes):
+        layer_scales[layer] = np.sqrt(np.mean(theta[layer] ** 2))
     return theta + noise_scale * layer_scales * white
 
 

@@ -25,6 +25,11 @@ def option(default, meaning: str, *, low=None, high=None, above=None, choices: I
     return dataclasses.field(default=default, metadata=details)
 
 
+paper = functools.partial(option, group="The paper's options")
+baselines = functools.partial(option, group="Options of openai/baselines")
+ours = functools.partial(option, group="Options beyond the paper")
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """The base of every config, validated on construction."""

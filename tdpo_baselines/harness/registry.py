@@ -82,8 +82,7 @@ def make_environment(name: str, options: dict) -> "Environment":
     from ..common.sampling.gym_environment import GymEnvironment, print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    can_delay = env_id.rpartition(":")[2].startswith("tdpo/")  # by themselves
-    own_options = {option: value for option, value in options.items() if can_delay or option != "delay_steps"}
+    own_options = {option: value for option, value in options.items() if option != "delay_steps"}
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
         print_warnings_once()
@@ -98,13 +97,11 @@ def make_environment(name: str, options: dict) -> "Environment":
     except expected as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
-    delay_steps = 0 if can_delay else options.get("delay_steps", 0)
+    delay_steps = options.get("delay_steps", 0)
+    delays = import_module("envs.action_delay") if delay_steps else None
     if hasattr(env.unwrapped, "kernel"):
-        kernel = env.unwrapped.kernel
-        return import_module("envs.action_delay").delay_actions(kernel, delay_steps) if delay_steps else kernel
-    environment: Any = GymEnvironment(
-        import_module("envs.action_delay").ActionDelay(env, delay_steps) if delay_steps else env
-    )
+        return delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
+    environment: Any = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
     return environment
 
 

@@ -33,7 +33,7 @@ _OFF_POLICY = f"""
     {_STREAMS}
 """
 OLD_NAMES = {"tdpo": _TDPO, "trpo": _ON_POLICY, "ppo1": _ON_POLICY, "ddpg": _OFF_POLICY, "td3": _OFF_POLICY}
-"""For each algorithm lines of `component: name=old_name ...`."""
+"""Old names of each algorithm's state, in lines of `component: name=old_name ...`."""
 
 
 def is_old(state: dict) -> bool:

@@ -27,8 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.learners.actor_critic import ActorCritic, Batch, Policy, ratio_and_kl
-from ..common.learners.settings import OnPolicySettings, baselines, check_on_policy, gaussian_exploration, paper
+from ..common.learners.actor_critic import ActorCritic, Batch, Policy, surrogate_and_kl
+from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
+from ..common.networks import tf_mlp
 from ..common.networks.mlp import num_parameters
 from ..common.optim.adam import Adam
 from ..common.optim.minibatch import MinibatchAdam
@@ -36,6 +37,7 @@ from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.parallel.tensorflow_setup import load_tensorflow
+from ..harness.config import baselines, paper
 
 
 @dataclass(frozen=True)
@@ -96,17 +98,15 @@ def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
     target of the value function.
     """
     tf = load_tensorflow()
-    from ..common.networks.tf_mlp import actions
-
     O, A, P = sizes[0], sizes[-1], num_parameters(sizes)
     theta, log_std, value_theta = parameters[:P], parameters[P : P + A], parameters[P + A :]
     observations, taken = rows[:, :O], rows[:, O : O + A]
     old, advantages, targets = tf.unstack(rows[:, O + A :], axis=1)
-    z = (taken - actions(theta, observations, sizes)) / tf.exp(log_std)
+    z = (taken - tf_mlp.apply(theta, observations, sizes)) / tf.exp(log_std)
     ratio = tf.exp(tf.reduce_sum(-(z**2) / 2 - log_std, axis=1) - old)  # eq. 6
     clip = config.clip * (decay if config.is_clip_decayed else 1.0)
     gain = clipped_surrogate(ratio, advantages, clip)
-    error = actions(value_theta, observations, (*sizes[:-1], 1))[:, 0] - targets
+    error = tf_mlp.apply(value_theta, observations, (*sizes[:-1], 1))[:, 0] - targets
     entropy = tf.reduce_sum(log_std)  # but for a constant
     return config.value_coefficient * error**2 - gain - config.entropy_coefficient * entropy
 
@@ -161,9 +161,8 @@ class Learner(ActorCritic):
         N = self.config.num_trajectories
         old, before = self.policy, self.parameters
         mean_loss = self._minimise(batch, iteration, decay)
-        ratio, kl = ratio_and_kl(batch, old, self.policy, self.forward)
-        means = np.stack([np.mean(batch.advantages * ratio, axis=1), kl.mean(axis=1)], axis=1)  # [n, 2]
-        surrogate, mean_kl = self._comm.sum(means, N) / N
+        parts = surrogate_and_kl(batch, old, self.policy, self.forward)
+        surrogate, mean_kl = self._comm.sum(parts, N) / N
         return Change(float(np.linalg.norm(self.parameters - before)), mean_loss, mean_kl, surrogate)
 
     @property

@@ -32,10 +32,11 @@ from functools import partial
 import numpy as np
 
 from ..common.learners.replay_learner import Networks, ReplayLearner, UpdateRule
-from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration, paper
+from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
+from ..harness.config import paper
 
 
 @dataclass(frozen=True)

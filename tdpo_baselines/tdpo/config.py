@@ -9,12 +9,10 @@ import numpy as np
 from ..common.networks import mlp
 from ..common.parallel.checks import require_memory, require_trajectories
 from ..common.parallel.execution import ROWS_PER_GROUP
-from ..harness.config import Settings, option
+from ..harness.config import Settings, option, ours, paper
 
 SMALLEST = 1e-100  # value of a schedule that decays
-paper = partial(option, group="The paper's options")
 advanced = partial(option, group="Options of the advanced variant")
-ours = partial(option, group="Options beyond the paper")
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ class Mains(NamedTuple):
     """Main trajectories with the states at their branch times. With a single start, all N are one rollout."""
 
     rollouts: Rollouts  # [M, ...]
-    which: np.ndarray  # [N] the rollout of each trajectory
+    rollout_index: np.ndarray  # [N] the rollout of each trajectory
     states: np.ndarray  # [N, K, S]
     times: np.ndarray  # [N, K]
     weights: np.ndarray  # [N, K]
@@ -168,7 +168,7 @@ class Mains(NamedTuple):
 def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.ndarray, plan: Plan) -> Vines:
     """Roll out main trajectories and branches, and return the branches' advantages (lines 1 to 8)."""
     mains = roll_mains(roller, nu, theta, plan)
-    main, n, D = mains.rollouts, mains.which, config.held_steps
+    main, n, D = mains.rollouts, mains.rollout_index, config.held_steps
     num_steps = np.minimum(roller.horizon - mains.times, config.max_branch_steps or roller.horizon)  # [N, K]
     window = np.minimum(mains.times[:, :, None] + np.arange(D), main.lengths[n][:, None, None] - 1)  # [N, K, D]
     here = (n[:, None, None], window)
@@ -194,7 +194,7 @@ def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.n
         even_advantages=even_advantages,
         weights=mains.weights,
         returns=main.rewards.sum(axis=1)[n],
-        discounted_returns=main.returns[n],
+        discounted_returns=main.discounted_returns[n],
         lengths=main.lengths[n],
         observation_sums=sums,
         observation_squares=squares,
@@ -220,8 +220,9 @@ def roll_mains(roller: Roller, nu: TimeDistribution, theta: np.ndarray, plan: Pl
         times[m], weights[m] = nu.times_and_weights(quantiles[m], rollouts.lengths[m])
         again, again_states = roll_and_save(roller, theta, starts[m : m + 1], times[m : m + 1])
         states[m], repeated_steps[m] = again_states[0], again.lengths[0]
-    which = np.arange(N) if M == N else np.zeros(N, dtype=np.int64)
-    return Mains(rollouts, which, states.reshape(N, K, -1), times.reshape(N, K), weights.reshape(N, K), repeated_steps)
+    rollout_index = np.arange(N) if M == N else np.zeros(N, dtype=np.int64)
+    times, weights, states = times.reshape(N, K), weights.reshape(N, K), states.reshape(N, K, -1)
+    return Mains(rollouts, rollout_index, states, times, weights, repeated_steps)
 
 
 def roll_and_save(roller: Roller, theta: np.ndarray, starts: np.ndarray, times: np.ndarray):
@@ -253,7 +254,8 @@ def roll_branches(
         offsets=np.repeat(np.multiply.outer(signs, directions).reshape(-1, 1, A), config.held_steps, axis=1),
         num_recorded=config.held_steps,
     )
-    arrays = (branches.returns, branches.actions, branches.lengths, branches.lengths + branches.replayed_steps)
+    num_steps = branches.lengths + branches.replayed_steps
+    arrays = (branches.discounted_returns, branches.actions, branches.lengths, num_steps)
     return tuple(array.reshape(len(signs), N, K, *array.shape[1:]) for array in arrays)
 
 

@@ -30,7 +30,8 @@ def search_line(
     num_replicates = len(starts)
     states = roller.start_states(starts[comm.share(num_replicates)])
     tried = [roller.rollouts(theta + c * step, states, num_recorded=0) for c in coefficients]
-    mine = np.stack([np.stack([t.returns, t.lengths], axis=1) for t in tried], axis=1)  # [R of this rank, C, 2]
+    pairs = [np.stack([t.discounted_returns, t.lengths], axis=1) for t in tried]
+    mine = np.stack(pairs, axis=1)  # [R of this rank, C, 2]
     everyone = comm.gather(mine, num_replicates)
     means = everyone[:, :, 0].mean(axis=0)
     best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first of equals

@@ -202,7 +202,7 @@ class Learner:
             config.c1_over_c2 == 0 and config.num_trajectories * num_rows * action_size <= MAX_GRAM_ROWS
         )
         self._num_groups = -(-config.num_trajectories // max(1, ROWS_PER_GROUP // num_rows))
-        self.theta = mlp.initial_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
+        self.theta = mlp.init_parameters(roller.layer_sizes, generator(seed, "weights"), config.output_gain)
         self.safeguard = Safeguard(self.theta)
         self.observation_stats = RunningStats.of_size(roller.layer_sizes[0])
         self.exploration_scale = ExplorationScale.initial(config.exploration_std, action_size)
@@ -253,7 +253,6 @@ class Learner:
             theta = unfold_normalisation(theta, sizes, stats)
             vines = vines._replace(observations=stats.normalise(vines.observations))
         step = scale_to_trust_region(self._solve(config, std, vines, theta), config.c2, config.delta_max)
-        require_finite("parameter", theta + step.delta_theta)
         if config.use_observation_normalisation:
             folded = fold_normalisation(theta + step.delta_theta, sizes, stats)
             step = step._replace(delta_theta=folded - self.theta)

@@ -30,15 +30,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.learners.actor_critic import ActorCritic, Batch, Policy, ratio_and_kl
-from ..common.learners.settings import OnPolicySettings, baselines, check_on_policy, gaussian_exploration, ours, paper
-from ..common.networks import mlp
+from ..common.learners.actor_critic import ActorCritic, Batch, Policy, surrogate_and_kl
+from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
+from ..common.networks import mlp, tf_mlp
 from ..common.networks.jacobian import Jacobian
 from ..common.optim import cg
 from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite, require_memory
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
+from ..harness.config import baselines, ours, paper
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -61,12 +62,6 @@ class Config(OnPolicySettings):
     )
 
     cg_tolerance: float = ours(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
-
-
-def surrogate_and_kl(batch: Batch, old: Policy, new: Policy, forward) -> np.ndarray:
-    """Return objective and constraint of eq. 14, E[ratio x advantage] and E[KL(old, new)], of each stream. [n, 2]"""
-    ratio, kl = ratio_and_kl(batch, old, new, forward)
-    return np.stack([np.mean(batch.advantages * ratio, axis=1), kl.mean(axis=1)], axis=1)
 
 
 def surrogate_gradient(batch: Batch, policy: Policy, jacobian: Jacobian, *, num_steps: int) -> np.ndarray:
@@ -120,9 +115,7 @@ def line_search(old: Policy, change: np.ndarray, evaluate, config: Config) -> tu
 
 def value_loss(theta, rows, sizes: tuple[int, ...]):
     """Return the squared errors [R] of rows [R, O + 1], observation and target. In TensorFlow."""
-    from ..common.networks.tf_mlp import actions
-
-    return (actions(theta, rows[:, :-1], sizes)[:, 0] - rows[:, -1]) ** 2
+    return (tf_mlp.apply(theta, rows[:, :-1], sizes)[:, 0] - rows[:, -1]) ** 2
 
 
 def check(config: Config, environment, num_ranks: int) -> None:

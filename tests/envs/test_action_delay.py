@@ -44,7 +44,7 @@ def test_delayed_kernel_clips_the_action_it_records():
 def test_branch_of_a_delayed_kernel_equals_the_replay_bit_for_bit():
     kernel = registry.make_environment("pendulum-20hz", registry.resolve_options("pendulum-20hz", {"delay_steps": "4"}))
     roller = KernelRoller(kernel, (8,), gamma=0.99)
-    theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), 0.5)
+    theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 0.5)
     starts = roller.start_states(np.array([[0.2, 0.7]]))
     offsets = np.zeros((1, 61, 1))
     offsets[0, 60] = 0.7
@@ -72,7 +72,7 @@ def test_branch_of_a_delayed_mujoco_environment_equals_the_whole_trajectory():
         "InvertedPendulum-v5", registry.resolve_options("InvertedPendulum-v5", {"delay_steps": "2"})
     )
     roller = GymRoller(environment, (8,), 0.99)
-    theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
+    theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
     starts = roller.start_states(np.array([[0.5]]))
     main = roller.rollouts(theta, starts, save_steps=np.array([[5]]))
     branch = roller.rollouts(theta, main.saved_states[:, 0])

@@ -47,7 +47,7 @@ def roller(kernel):
 def theta(roller):
     if roller.layer_sizes[-1] == 2:
         return standing_policy(roller.layer_sizes)
-    return mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(3), output_gain=5.0)
+    return mlp.init_parameters(roller.layer_sizes, np.random.default_rng(3), output_gain=5.0)
 
 
 def test_gymnasium_accepts_the_environment(env):

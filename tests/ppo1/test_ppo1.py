@@ -31,8 +31,8 @@ def test_loss_and_its_gradient_equal_a_plain_formula_and_finite_differences():
     tf = load_tensorflow()
     config = ppo1.Config(entropy_coefficient=0.1, clip=0.3)
     rng = np.random.default_rng(0)
-    policy = mlp.initial_parameters(SIZES, rng, 1.0)
-    value = mlp.initial_parameters((4, 6, 1), rng, 1.0)
+    policy = mlp.init_parameters(SIZES, rng, 1.0)
+    value = mlp.init_parameters((4, 6, 1), rng, 1.0)
     parameters = np.concatenate([policy, np.log([0.5, 2.0]), value])
     rows = rng.normal(size=(200, 9))
     rows[:, 6] = -0.5 * rng.random(200) * 4 - 0.5  # log probabilities near enough: some ratios clipped, some not
@@ -110,7 +110,7 @@ def test_ppo1_approaches_the_optimum_of_the_linear_quadratic_toy():
 
 
 def test_continued_from_a_checkpoint_before_the_first_step_of_adam_a_run_is_the_same(tmp_path):
-    """With minibatches that are shared in blocks, where Adam is in double precision."""
+    """Use minibatches that are shared in blocks, where Adam is in double precision."""
     learner, other = (make_learner(steps_per_trajectory=110, minibatch_size=300) for _ in range(2))
     learner.iterate(0, 0)
     checkpoint.save(tmp_path, 1, learner.state(), keep=1)

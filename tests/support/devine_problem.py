@@ -20,7 +20,7 @@ class Problem:
         self.kernel = kernel
         self.roller = KernelRoller(kernel, hidden_sizes, self.config.gamma)
         self.sizes = self.roller.layer_sizes
-        self.theta = mlp.initial_parameters(self.sizes, np.random.default_rng(1), output_gain)
+        self.theta = mlp.init_parameters(self.sizes, np.random.default_rng(1), output_gain)
         self.std = np.full(kernel.action_size, self.config.exploration_std)
         self.nu = devine.TimeDistribution(self.config, kernel.horizon)
 

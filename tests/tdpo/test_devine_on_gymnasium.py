@@ -15,7 +15,7 @@ def swimmer(config, horizon):
     options = registry.resolve_options("Swimmer-v5", {"max_episode_steps": str(horizon)})
     environment = registry.make_environment("Swimmer-v5", options)
     roller = GymRoller(environment, config.hidden_sizes, config.gamma)
-    theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), 0.3)
+    theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 0.3)
     std = np.full(2, config.exploration_std)
     plan = devine.draw_plan(config, generator(0, "plan", 0), std, horizon=horizon, start_size=1)
     return roller, theta, std, plan

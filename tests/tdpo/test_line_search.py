@@ -18,7 +18,7 @@ class Quadratic:
     def rollouts(self, theta, states, *, num_recorded):
         value = np.nan if np.abs(theta).max() > 20 else -np.sum((theta - 1.0) ** 2)
         ones = np.ones(len(states))
-        return SimpleNamespace(returns=value * ones, lengths=ones)
+        return SimpleNamespace(discounted_returns=value * ones, lengths=ones)
 
 
 def test_line_search_takes_the_best_coefficient_and_rejects_harm():

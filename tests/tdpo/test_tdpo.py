@@ -85,7 +85,7 @@ def test_few_rows_without_sensitivity_term_are_solved_by_gram(options, expected)
 def test_half_of_vHv_is_the_mean_squared_change_of_action_and_sensitivity_over_the_visited_states(
     ends_early, c1_over_c2
 ):
-    """By finite differences of the policy, weighted as the discount visits states before the trajectories end."""
+    """Compare with finite differences of the policy, weighted as the discount visits states before the end."""
     kernel = linear_quadratic.ending_kernel() if ends_early else linear_quadratic.kernel()
     options = {"gamma": 0.95, "branch_times": "all", "num_trajectories": 4, "exploration_std": 1e-5}
     problem = Problem(kernel, (4,), output_gain=1.0, **options)

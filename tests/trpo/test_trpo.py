@@ -4,7 +4,7 @@ import linear_quadratic
 import numpy as np
 import pytest
 
-from tdpo_baselines.common.learners.actor_critic import Policy
+from tdpo_baselines.common.learners.actor_critic import Policy, surrogate_and_kl
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.harness import checkpoint
@@ -28,14 +28,14 @@ def test_gradient_and_fisher_products_equal_finite_differences(is_normalised):
     old = learner.policy
     g, product = learner.derivatives(batch)
 
-    def surrogate_and_kl(change):
+    def objective_and_constraint(change):
         moved = Policy(old.theta + change[: len(old.theta)], old.log_std + change[len(old.theta) :])
-        return trpo.surrogate_and_kl(batch, old, moved, learner.forward).mean(axis=0)
+        return surrogate_and_kl(batch, old, moved, learner.forward).mean(axis=0)
 
     rng, h = np.random.default_rng(2), 1e-4
     for _ in range(3):
         v = rng.normal(size=len(g))
-        up, down = surrogate_and_kl(h * v), surrogate_and_kl(-h * v)
+        up, down = objective_and_constraint(h * v), objective_and_constraint(-h * v)
         assert (up[0] - down[0]) / (2 * h) == pytest.approx(g @ v, rel=1e-4)
         assert (up[1] + down[1]) / h**2 == pytest.approx(v @ product(v), rel=1e-4)
 
@@ -98,7 +98,7 @@ def test_step_that_leaves_the_trust_region_is_shortened():
 
 
 def test_value_function_learns_the_returns_of_a_known_policy():
-    """With lambda 1, targets are returns; the value of the linear-quadratic cost is quadratic in the state."""
+    """Fit returns (lambda 1) of a linear-quadratic cost, whose value is quadratic in the state."""
     options = {"steps_per_trajectory": 300, "lam": 1.0, "hidden_sizes": (32,), "value_epochs": 20, "max_kl": 1e-9}
     learner = make_learner(linear_quadratic.kernel(), **options, gamma=GAMMA, initial_std=0.01)
     errors = [learner.iterate(i, 0)["value_error"] for i in range(16)][1:]

@@ -70,20 +70,24 @@ def standardise(advantages: np.ndarray, num_streams: int, comm: Comm) -> np.ndar
     return (advantages - mean) / (np.sqrt(max(square - mean**2, 0.0)) + 1e-8)
 
 
-def ratio_and_kl(batch: Batch, old: Policy, new: Policy, forward) -> tuple[np.ndarray, np.ndarray]:
-    """Return new over old probability of each action, and KL(old, new) at each observation. [n, L], [n, L]"""
+def surrogate_and_kl(batch: Batch, old: Policy, new: Policy, forward) -> np.ndarray:
+    """Return E[ratio x advantage] and E[KL(old, new)] of each stream (arXiv 1502.05477, eq. 14). [n, 2]
+
+    The ratio is the new over the old probability of an action.
+    """
     shift = forward(new.theta, batch.observations) - batch.means  # [n, L, A]
     old_std, new_std = np.exp(old.log_std), np.exp(new.log_std)
     old_z, new_z = batch.offsets / old_std, (batch.offsets - shift) / new_std
     log_ratio = np.sum((old_z**2 - new_z**2) / 2 + old.log_std - new.log_std, axis=2)
     kl = np.sum(new.log_std - old.log_std + (old_std**2 + shift**2) / (2 * new_std**2) - 0.5, axis=2)
-    return np.exp(log_ratio), kl
+    return np.stack([np.mean(batch.advantages * np.exp(log_ratio), axis=1), kl.mean(axis=1)], axis=1)
 
 
 def scale_output(theta: np.ndarray, sizes: tuple[int, ...], scale: float) -> np.ndarray:
     """Return parameters of the same network with outputs `scale` times as large."""
-    first = mlp.num_parameters(sizes[:-1])
-    return np.concatenate([theta[:first], scale * theta[first:]])
+    scaled = theta.copy()
+    scaled[mlp.layer_slices(sizes)[-1]] *= scale
+    return scaled
 
 
 class ActorCritic:
@@ -99,9 +103,9 @@ class ActorCritic:
         self.value_sizes = (*self.sizes[:-1], 1)
         self.forward = comm.warm_up(lambda: mlp.Forward(self.sizes))
         self._value_forward = comm.warm_up(lambda: mlp.Forward(self.value_sizes))
-        self.theta = mlp.initial_parameters(self.sizes, generator(seed, "weights"), config.output_gain)  # raw
+        self.theta = mlp.init_parameters(self.sizes, generator(seed, "weights"), config.output_gain)  # raw
         self.log_std = np.full(self.sizes[-1], np.log(config.initial_std))
-        self._value_theta = mlp.initial_parameters(self.value_sizes, generator(seed, "value_weights"), 1.0)
+        self._value_theta = mlp.init_parameters(self.value_sizes, generator(seed, "value_weights"), 1.0)
         self.stats = RunningStats.of_size(self.sizes[0])
         self._target_sums = np.zeros(2)  # number and sum of squares of the value targets
         self.adam = Adam.of_size(len(self._value_theta))

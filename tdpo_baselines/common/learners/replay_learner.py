@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..networks import mlp
+from ..networks import mlp, tf_mlp
 from ..optim.adam import Adam
-from ..parallel.checks import require_finite
 from ..parallel.comm import Comm
 from ..parallel.execution import MAX_SOLO_ROWS, load_tensorflow_where_needed
 from ..parallel.seeding import generator
@@ -41,9 +40,7 @@ class Networks:
 
     def act(self, actor, observations):
         """Return the actor's actions [M, A]."""
-        from ..networks.tf_mlp import actions
-
-        return actions(actor, observations, self.sizes, self._style)
+        return tf_mlp.apply(actor, observations, self.sizes, self._style)
 
     def clip(self, actions):
         """Clip actions [M, A] as the environment does."""
@@ -53,23 +50,18 @@ class Networks:
 
     def values(self, critics, observations, actions) -> list:
         """Return the values of every critic, C times [M]."""
-        from ..networks.tf_mlp import actions as outputs
-
         inputs = load_tensorflow().concat([observations, actions], axis=1)
         each = critics if isinstance(critics, list) else self.split_critics(critics)
-        return [outputs(critic, inputs, self.critic_sizes, self._critic_style)[:, 0] for critic in each]
+        return [tf_mlp.apply(critic, inputs, self.critic_sizes, self._critic_style)[:, 0] for critic in each]
 
     def split_actor(self, actor) -> list:
         """Split flat parameters [P] into layers."""
-        from ..networks.tf_mlp import layers
-
-        return layers(actor, self.sizes)
+        return tf_mlp.split_layers(actor, self.sizes)
 
     def split_critics(self, critics) -> list:
         """Split flat parameters [C Q] into layers of each critic."""
-        from ..networks.tf_mlp import layers
-
-        return [layers(critic, self.critic_sizes) for critic in load_tensorflow().split(critics, self._num_critics)]
+        each = load_tensorflow().split(critics, self._num_critics)
+        return [tf_mlp.split_layers(critic, self.critic_sizes) for critic in each]
 
 
 class UpdateRule(NamedTuple):
@@ -217,10 +209,10 @@ class ReplayLearner:
         self.agent = self._initial_agent()
 
     def _initial_agent(self) -> Agent:
-        actor = uniform_parameters(self.networks.sizes, generator(self._seed, "weights"))
+        actor = init_uniform_parameters(self.networks.sizes, generator(self._seed, "weights"))
         rng = generator(self._seed, "value_weights")
         sizes, C = self.networks.critic_sizes, self._rule.num_critics
-        critics = np.concatenate([uniform_parameters(sizes, rng) for _ in range(C)])
+        critics = np.concatenate([init_uniform_parameters(sizes, rng) for _ in range(C)])
         return Agent(*(Fitted(theta, theta, Adam.of_size(len(theta))) for theta in (actor, critics)))
 
     @property
@@ -238,7 +230,6 @@ class ReplayLearner:
             total_timesteps += config.num_trajectories * config.steps_per_round
             if total_timesteps >= config.random_timesteps:
                 self.update(number)
-        require_finite("parameter", self.theta)
         own = {"num_updates": float(self.num_updates), "actor_norm": float(np.linalg.norm(self.theta))}
         return self.streams.row() | own | {"is_random": float(is_random)}
 
@@ -350,7 +341,7 @@ class ReplayLearner:
         self.num_updates = int(critics["num_updates"])
 
 
-def uniform_parameters(sizes: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def init_uniform_parameters(sizes: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Draw weights and biases uniformly within 1 / sqrt(inputs), as PyTorch does, which the references use."""
     bounds = [np.full((n + 1) * m, 1 / np.sqrt(n)) for n, m in zip(sizes, sizes[1:])]
     return np.concatenate([rng.uniform(-bound, bound) for bound in bounds])

@@ -1,19 +1,14 @@
 """Options that algorithms share, the checks of them, and the exploration noise that they describe."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from ...harness.config import Settings, option
+from ...harness.config import Settings, baselines, ours, paper
 from ..networks import mlp
 from ..parallel.checks import require_memory, require_trajectories
 from ..sampling.noise import KINDS, Colour
 from ..sampling.replay import row_width
-
-paper = partial(option, group="The paper's options")
-baselines = partial(option, group="Options of openai/baselines")
-ours = partial(option, group="Options beyond the paper")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ however the groups are distributed over ranks.
 Shapes: n groups of L observations, O observation, A action, P parameters, R = L A rows of a single group.
 """
 
-from functools import cache
-
 import numpy as np
 
 from . import mlp, simd
@@ -70,7 +68,7 @@ class Jacobian:
     def _matrices(self, theta: np.ndarray) -> list[np.ndarray]:
         """Return each layer's weights with its biases as the last row, [in + 1, out]."""
         theta = theta.astype(self._dtype, copy=False)
-        return [theta[part].reshape(-1, m) for part, m in zip(layer_slices(self._sizes), self._sizes[1:])]
+        return [theta[part].reshape(-1, m) for part, m in zip(mlp.layer_slices(self._sizes), self._sizes[1:])]
 
 
 class SensitivityJacobian(Jacobian):
@@ -108,12 +106,6 @@ class SensitivityJacobian(Jacobian):
 def compile_jacobian() -> None:
     """Compile what a `Jacobian` in double precision needs."""
     Jacobian(np.zeros(4), np.zeros((1, 1, 1)), (1, 1, 1))
-
-
-@cache
-def layer_slices(sizes: tuple[int, ...]) -> list[slice]:
-    """Return where each layer's parameters are in theta."""
-    return [slice(*map(mlp.num_parameters, (sizes[:k], sizes[: k + 1]))) for k in range(1, len(sizes))]
 
 
 def append_row(columns: np.ndarray, value: float) -> np.ndarray:

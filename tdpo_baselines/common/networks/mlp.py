@@ -9,6 +9,7 @@ lane's action does not depend on the other lanes. All arithmetic is IEEE double 
 action is the same to the bit wherever it is computed.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,17 +40,19 @@ def num_parameters(sizes: tuple[int, ...]) -> int:
     return sum((n + 1) * m for n, m in zip(sizes, sizes[1:]))
 
 
-def layers(theta, sizes: tuple[int, ...], reshape=np.reshape) -> list[tuple]:
+@cache
+def layer_slices(sizes: tuple[int, ...]) -> list[slice]:
+    """Return where each layer's parameters are in theta."""
+    return [slice(*map(num_parameters, (sizes[:k], sizes[: k + 1]))) for k in range(1, len(sizes))]
+
+
+def split_layers(theta, sizes: tuple[int, ...], reshape=np.reshape) -> list[tuple]:
     """Return the weights [in, out] and biases [out] of each layer; `reshape` belongs to theta's library."""
-    parts, start = [], 0
-    for n, m in zip(sizes, sizes[1:]):
-        end = start + n * m
-        parts.append((reshape(theta[start:end], (n, m)), theta[end : end + m]))
-        start = end + m
-    return parts
+    layers = [theta[part] for part in layer_slices(sizes)]
+    return [(reshape(layer[: n * m], (n, m)), layer[n * m :]) for layer, n, m in zip(layers, sizes, sizes[1:])]
 
 
-def initial_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_gain: float) -> np.ndarray:
+def init_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_gain: float) -> np.ndarray:
     """Return Xavier-uniform weights, the output layer's scaled by `output_gain`, and zero biases. [P]"""
     parts = []
     for layer, (n, m) in enumerate(zip(sizes, sizes[1:])):

@@ -1,16 +1,13 @@
 """The network of mlp.py in TensorFlow, for automatic differentiation."""
 
-from typing import Any
-
 from ..parallel.tensorflow_setup import load_tensorflow
 from . import mlp
 
-tf: Any = load_tensorflow()  # this module is imported only where TensorFlow is needed
 
-
-def actions(theta, observations, sizes: tuple[int, ...], style: mlp.Style = mlp.PLAIN):
-    """Return the outputs [R, A] for observations [R, O]. `theta` is flat, or the `layers` of it."""
-    *hidden, (weights, biases) = theta if isinstance(theta, list) else layers(theta, sizes)
+def apply(theta, observations, sizes: tuple[int, ...], style: mlp.Style = mlp.PLAIN):
+    """Return the outputs [R, A] for observations [R, O]. `theta` is flat, or split into layers."""
+    tf = load_tensorflow()
+    *hidden, (weights, biases) = theta if isinstance(theta, list) else split_layers(theta, sizes)
     activation = {"tanh": tf.tanh, "relu": tf.nn.relu}[style.hidden]
     x = observations
     for hidden_weights, hidden_biases in hidden:
@@ -20,6 +17,6 @@ def actions(theta, observations, sizes: tuple[int, ...], style: mlp.Style = mlp.
     return tf.constant(style.centre, x.dtype) + tf.constant(style.scale, x.dtype) * x if style.scale else x
 
 
-def layers(theta, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:
+def split_layers(theta, sizes: tuple[int, ...]) -> list[tuple]:
     """Return the weights [in, out] and biases [out] of each layer."""
-    return mlp.layers(theta, sizes, tf.reshape)
+    return mlp.split_layers(theta, sizes, load_tensorflow().reshape)

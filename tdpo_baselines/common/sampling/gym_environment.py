@@ -84,9 +84,7 @@ class GymEnvironment:
     def load(self, state: np.ndarray) -> int:
         """Return to a saved state; return the number of steps that were replayed for it."""
         if self._saved is not None and np.array_equal(state, self._saved):
-            return (
-                0 if self.is_restored else int(state[0])
-            )  # a count that depends on the past would differ between ranks
+            return 0 if self.is_restored else int(state[0])  # as if replayed: the same on any number of ranks
         self._saved = None
         num_steps, rest = int(state[0]), state[1 + self.observation_size :]
         if not self.is_restored:

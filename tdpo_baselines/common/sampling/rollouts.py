@@ -1,5 +1,6 @@
 """The record of a batch of rollouts, and the part of a roller that does not depend on the kind of environment."""
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ class Rollouts(NamedTuple):
     observations: np.ndarray  # [B, R, O]
     actions: np.ndarray  # [B, R, A] as executed
     rewards: np.ndarray  # [B, R]
-    returns: np.ndarray  # [B] of all steps, discounted from the rollout's own first step
+    discounted_returns: np.ndarray  # [B] of all steps, from the rollout's own first one
     lengths: np.ndarray  # [B]
     saved_states: np.ndarray  # [B, K, S] before `save_steps`
     final_states: np.ndarray  # [B, S]
@@ -28,7 +29,7 @@ def make_rollouts(batch: int, num_recorded: int, sizes: tuple[int, ...], state_s
         observations=np.zeros((batch, num_recorded, sizes[0])),
         actions=np.zeros((batch, num_recorded, sizes[-1])),
         rewards=np.zeros((batch, num_recorded)),
-        returns=np.zeros(batch),
+        discounted_returns=np.zeros(batch),
         lengths=np.zeros(batch, dtype=np.int64),
         saved_states=np.zeros((batch, num_saved, state_size)),
         final_states=np.zeros((batch, state_size)),
@@ -38,7 +39,7 @@ def make_rollouts(batch: int, num_recorded: int, sizes: tuple[int, ...], state_s
     )
 
 
-class PolicyRoller:
+class PolicyRoller(ABC):
     """An environment and the shape of an MLP policy. A subclass fills in the record of the rollouts."""
 
     def __init__(self, environment: Any, hidden_sizes: tuple[int, ...], gamma: float, style: mlp.Style = mlp.PLAIN):
@@ -63,11 +64,7 @@ class PolicyRoller:
         save_steps: np.ndarray | None = None,
         num_recorded: int | None = None,
     ) -> Rollouts:
-        """Roll out from `states` [B, S] for `num_steps` [B] (default: the horizon).
-
-        Add `offsets` [B, D, A] to the first D actions, save the states before `save_steps` [B, K] (ascending), and
-        record the first `num_recorded` steps (default: all).
-        """
+        """Roll out, with the meaning of `contracts.Roller.rollouts`."""
         batch = len(states)
         num_steps = np.full(batch, self.horizon) if num_steps is None else num_steps
         offsets = np.zeros((batch, 0, self.layer_sizes[-1])) if offsets is None else offsets
@@ -77,5 +74,6 @@ class PolicyRoller:
         self._roll_out(theta, states, num_steps, offsets, save_steps, out)
         return out
 
+    @abstractmethod
     def _roll_out(self, theta, states, num_steps, offsets, save_steps, out: Rollouts) -> None:
-        raise NotImplementedError
+        """Fill in `out`."""

@@ -106,7 +106,7 @@ class Streams:
             segments.rewards[i, here] = rolled.rewards[row, :length]
             mine.states[i] = rolled.final_states[row]
             mine.returns[i] += rolled.rewards[row, :length].sum()
-            mine.discounted[i] += self._gamma ** mine.steps[i] * rolled.returns[row]
+            mine.discounted[i] += self._gamma ** mine.steps[i] * rolled.discounted_returns[row]
             mine.steps[i] += length
             done[i] += length
             is_at_limit = rolled.is_truncated[row] or mine.steps[i] == self._roller.horizon

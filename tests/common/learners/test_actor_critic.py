@@ -1,4 +1,4 @@
-"""Advantages, ratios and divergences against slow references, and scales that never change the policy."""
+"""Advantages, surrogate and divergence against slow references, and scales that never change the policy."""
 
 import linear_quadratic
 import numpy as np
@@ -9,9 +9,9 @@ from tdpo_baselines.common.learners.actor_critic import (
     Batch,
     Policy,
     generalised_advantage_estimation,
-    ratio_and_kl,
     scale_output,
     standardise,
+    surrogate_and_kl,
 )
 from tdpo_baselines.common.learners.settings import OnPolicySettings
 from tdpo_baselines.common.networks import mlp
@@ -60,22 +60,24 @@ def test_advantages_are_standardised_over_all_streams():
     assert np.all(np.isfinite(standardise(np.ones((2, 3)), 2, Comm())))
 
 
-def test_ratio_and_divergence_are_those_of_the_gaussians():
+def test_surrogate_and_divergence_are_those_of_the_gaussians():
     sizes, rng = (3, 4, 2), np.random.default_rng(0)
-    forward, theta = mlp.Forward(sizes), mlp.initial_parameters(sizes, rng, 1.0)
+    forward, theta = mlp.Forward(sizes), mlp.init_parameters(sizes, rng, 1.0)
     old, new = Policy(theta, np.log([0.5, 2.0])), Policy(theta + 0.1, np.log([0.7, 1.5]))
     observations, offsets = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5, 2))
-    batch = Batch(observations, forward(theta, observations), offsets, np.zeros((2, 5)), np.zeros((2, 5)))
-    ratio, kl = ratio_and_kl(batch, old, new, forward)
+    advantages = rng.normal(size=(2, 5))
+    batch = Batch(observations, forward(theta, observations), offsets, advantages, np.zeros((2, 5)))
+    surrogate, kl = surrogate_and_kl(batch, old, new, forward).T
 
     def log_density(policy, actions):
         std = np.exp(policy.log_std)
         return (-0.5 * ((actions - forward(policy.theta, observations)) / std) ** 2 - np.log(std)).sum(axis=-1)
 
     actions = batch.means + offsets
-    assert ratio == pytest.approx(np.exp(log_density(new, actions) - log_density(old, actions)), rel=1e-9)
+    ratio = np.exp(log_density(new, actions) - log_density(old, actions))
+    assert surrogate == pytest.approx(np.mean(ratio * advantages, axis=1), rel=1e-9)
     drawn = batch.means + np.exp(old.log_std) * rng.normal(size=(20_000, 2, 5, 2))
-    sampled = np.mean(log_density(old, drawn) - log_density(new, drawn), axis=0)
+    sampled = np.mean(log_density(old, drawn) - log_density(new, drawn), axis=(0, 2))
     assert kl == pytest.approx(sampled, abs=0.03) and kl.min() > 0.1
 
 

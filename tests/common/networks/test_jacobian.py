@@ -27,11 +27,11 @@ def sensitivities(theta, rows, sizes):
     rows = tf.constant(rows)
     with tf.GradientTape() as tape:
         tape.watch(rows)
-        output = tf_mlp.actions(theta, rows, sizes)
+        output = tf_mlp.apply(theta, rows, sizes)
     return tf.transpose(tape.batch_jacobian(output, rows), (0, 2, 1))
 
 
-OUTPUTS = {Jacobian: tf_mlp.actions, SensitivityJacobian: sensitivities}
+OUTPUTS = {Jacobian: tf_mlp.apply, SensitivityJacobian: sensitivities}
 
 
 def problem(kind, sizes):

@@ -21,7 +21,7 @@ def test_compiled_policy_equals_tensorflow(sizes):
     rng = np.random.default_rng(0)
     theta = rng.standard_normal(mlp.num_parameters(sizes))
     observations = 3 * rng.standard_normal((50, sizes[0]))
-    expected = tf_mlp.actions(theta, observations, sizes).numpy()
+    expected = tf_mlp.apply(theta, observations, sizes).numpy()
     np.testing.assert_allclose(act_on_each(theta, sizes, observations), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -29,7 +29,7 @@ def test_compiled_policy_equals_tensorflow(sizes):
 def test_every_style_equals_tensorflow(name):
     rng, sizes = np.random.default_rng(0), (3, 20, 2)
     theta, observations = rng.standard_normal(mlp.num_parameters(sizes)), rng.standard_normal((9, 3))
-    expected = tf_mlp.actions(theta, observations, sizes, STYLES[name]).numpy()
+    expected = tf_mlp.apply(theta, observations, sizes, STYLES[name]).numpy()
     ours = mlp.Forward(sizes, STYLES[name])(theta, observations)
     np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
 
@@ -60,7 +60,7 @@ def test_nan_passes_through():
 
 
 def test_layers_are_views_of_theta_in_its_documented_order():
-    (first, first_biases), (last, last_biases) = mlp.layers(np.arange(17.0), (2, 3, 2))
+    (first, first_biases), (last, last_biases) = mlp.split_layers(np.arange(17.0), (2, 3, 2))
     assert first.tolist() == [[0, 1, 2], [3, 4, 5]] and first_biases.tolist() == [6, 7, 8]
     assert last.tolist() == [[9, 10], [11, 12], [13, 14]] and last_biases.tolist() == [15, 16]
 
@@ -73,8 +73,8 @@ def test_aligned_copy_begins_on_a_cache_line():
 
 def test_initial_output_is_scaled_and_hidden_layers_are_xavier():
     sizes = (4, 64, 64, 2)
-    theta = mlp.initial_parameters(sizes, np.random.default_rng(0), output_gain=0.001)
-    (first, _), (second, _), (last, last_biases) = mlp.layers(theta, sizes)
+    theta = mlp.init_parameters(sizes, np.random.default_rng(0), output_gain=0.001)
+    (first, _), (second, _), (last, last_biases) = mlp.split_layers(theta, sizes)
     assert np.abs(first).max() <= np.sqrt(6 / 68) and np.std(second) == pytest.approx(np.sqrt(2 / 128), rel=0.05)
     assert np.abs(last).max() <= 0.001 * np.sqrt(6 / 66)
     assert np.all(last_biases == 0)

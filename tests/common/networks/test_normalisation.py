@@ -27,7 +27,7 @@ def test_folded_network_of_raw_observations_is_the_network_of_normalised_ones():
     rng, sizes = np.random.default_rng(1), (3, 5, 2)
     observations = rng.normal([1.0, -5.0, 3.0], [0.1, 4.0, 2.0], (50, 3))
     stats = merged([observations], RunningStats.of_size(3))
-    theta = mlp.initial_parameters(sizes, rng, 1.0)
+    theta = mlp.init_parameters(sizes, rng, 1.0)
     forward = mlp.Forward(sizes)
     folded = fold_normalisation(theta, sizes, stats)
     expected = forward(theta, stats.normalise(observations))

@@ -16,7 +16,7 @@ def make(name, **options):
 
 def returns(environment, starts):
     roller = GymRoller(environment, (8,), 0.99)
-    theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
+    theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
     return roller.rollouts(theta, roller.start_states(starts))
 
 
@@ -24,7 +24,7 @@ def test_classic_gym_is_rolled_out_like_gymnasium():
     """The two libraries have the same Pendulum-v1."""
     starts = np.array([[0.3], [0.7]])
     ours, theirs = (returns(make(name, max_episode_steps=40), starts) for name in ("gym:Pendulum-v1", "Pendulum-v1"))
-    np.testing.assert_array_equal(ours.returns, theirs.returns)
+    np.testing.assert_array_equal(ours.discounted_returns, theirs.discounted_returns)
 
 
 def test_environment_of_the_oldest_gym_interface_is_rolled_out():
@@ -33,7 +33,7 @@ def test_environment_of_the_oldest_gym_interface_is_rolled_out():
     assert environment.horizon == 25 and not environment.is_restored
     assert make("gym:old_gym:Slide-v0", delay_steps=2).horizon == 25
     rollouts = returns(environment, np.linspace(0, 0.9, 10)[:, None])
-    assert len(set(rollouts.returns)) == 10 and 1 < rollouts.lengths.min() < rollouts.lengths.max() == 25
+    assert len(set(rollouts.discounted_returns)) == 10 and 1 < rollouts.lengths.min() < rollouts.lengths.max() == 25
 
 
 def test_old_interface_is_translated_to_gymnasiums():

@@ -20,7 +20,7 @@ def make(name, **options):
 
 
 def initial_policy(roller):
-    return mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
+    return mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 1.0)
 
 
 @pytest.mark.parametrize("name", IS_RESTORED)
@@ -72,8 +72,8 @@ def test_returns_are_discounted_and_recording_can_be_limited():
     roller = GymRoller(make("Pendulum-v1", max_episode_steps="30"), (8,), 0.9)
     theta, starts = initial_policy(roller), roller.start_states(np.array([[0.2], [0.8]]))
     full, short = roller.rollouts(theta, starts), roller.rollouts(theta, starts, num_recorded=4)
-    np.testing.assert_allclose(full.returns, full.rewards @ 0.9 ** np.arange(30))
-    assert np.array_equal(short.returns, full.returns)
+    np.testing.assert_allclose(full.discounted_returns, full.rewards @ 0.9 ** np.arange(30))
+    assert np.array_equal(short.discounted_returns, full.discounted_returns)
     assert np.array_equal(short.observations, full.observations[:, :4])
 
 

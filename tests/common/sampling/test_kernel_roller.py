@@ -14,7 +14,7 @@ def roller():
 
 @pytest.fixture(scope="module")
 def theta(roller):
-    return mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(0), output_gain=1.0)
+    return mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), output_gain=1.0)
 
 
 def test_a_rollout_does_not_depend_on_its_companions(roller, theta):
@@ -24,7 +24,7 @@ def test_a_rollout_does_not_depend_on_its_companions(roller, theta):
     together = roller.rollouts(theta, states, num_steps=num_steps, offsets=offsets)
     for b in range(7):
         alone = roller.rollouts(theta, states[b : b + 1], num_steps=num_steps[b : b + 1], offsets=offsets[b : b + 1])
-        for name in ("observations", "actions", "rewards", "returns", "lengths", "final_states"):
+        for name in ("observations", "actions", "rewards", "discounted_returns", "lengths", "final_states"):
             assert np.array_equal(getattr(together, name)[b], getattr(alone, name)[0]), name
     assert together.lengths.tolist() == num_steps.tolist()
 
@@ -32,8 +32,8 @@ def test_a_rollout_does_not_depend_on_its_companions(roller, theta):
 def test_returns_are_discounted_and_recording_can_be_limited(roller, theta):
     states = roller.start_states(np.random.default_rng(2).random((3, 2)))
     full, short = roller.rollouts(theta, states), roller.rollouts(theta, states, num_recorded=4)
-    np.testing.assert_allclose(full.returns, full.rewards @ 0.9 ** np.arange(30))
-    assert np.array_equal(short.returns, full.returns)
+    np.testing.assert_allclose(full.discounted_returns, full.rewards @ 0.9 ** np.arange(30))
+    assert np.array_equal(short.discounted_returns, full.discounted_returns)
     assert np.array_equal(short.observations, full.observations[:, :4])
 
 
@@ -53,7 +53,7 @@ def test_states_given_are_not_changed(roller, theta):
 
 
 def test_no_rollouts_are_no_work(roller, theta):
-    assert roller.rollouts(theta, np.zeros((0, 2))).returns.shape == (0,)
+    assert roller.rollouts(theta, np.zeros((0, 2))).discounted_returns.shape == (0,)
 
 
 def test_kernel_and_roller_satisfy_their_contracts(roller):

@@ -18,8 +18,8 @@ def test_record_has_the_documented_shapes_and_begins_with_zeros():
     record = make_rollouts(batch=2, num_recorded=3, sizes=(4, 8, 5), state_size=6, num_saved=7)
     shapes = {name: array.shape for name, array in record._asdict().items()}
     assert shapes == {
-        "observations": (2, 3, 4), "actions": (2, 3, 5), "rewards": (2, 3), "returns": (2,), "lengths": (2,),
-        "saved_states": (2, 7, 6), "final_states": (2, 6), "replayed_steps": (2,), "is_terminal": (2,),
+        "observations": (2, 3, 4), "actions": (2, 3, 5), "rewards": (2, 3), "discounted_returns": (2,),
+        "lengths": (2,), "saved_states": (2, 7, 6), "final_states": (2, 6), "replayed_steps": (2,), "is_terminal": (2,),
         "is_truncated": (2,),
     }  # fmt: skip
     assert not any(array.any() for array in record)

@@ -51,7 +51,7 @@ def test_segments_are_the_steps_of_a_plain_loop(name, num_ends):
     limit, num_steps = 45, 60
     environment = registry.make_environment(name, registry.resolve_options(name, {"max_episode_steps": limit}))
     roller = GymRoller(environment, (8,), GAMMA)
-    theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(1), 1.0)
+    theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(1), 1.0)
     streams = Streams(roller, Comm(), 3, num_streams=2, num_steps=num_steps, gamma=GAMMA)
     forward, env, observation, total = mlp.Forward(roller.layer_sizes), gymnasium.make(name), None, 0.0
     ended = []
@@ -87,7 +87,7 @@ def test_segments_are_the_steps_of_a_plain_loop(name, num_ends):
 
 def make_streams(num_steps: int = 20) -> tuple[Streams, np.ndarray]:
     roller = KernelRoller(linear_quadratic.kernel(), (4,), GAMMA)
-    theta = mlp.initial_parameters(roller.layer_sizes, np.random.default_rng(1), 1.0)
+    theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(1), 1.0)
     return Streams(roller, Comm(), 3, num_streams=2, num_steps=num_steps, gamma=GAMMA), theta
 
 

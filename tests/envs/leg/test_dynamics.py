@@ -147,7 +147,7 @@ def roller(kernel):
 
 
 def test_branch_from_saved_state_equals_replay_bit_for_bit(kernel, roller):
-    """In the air, around the impact, standing, and at the end."""
+    """Compare in the air, around the impact, standing, and at the end."""
     theta, rng = standing_policy(roller.layer_sizes), np.random.default_rng(1)
     starts = roller.start_states(np.full((1, roller.start_size), 0.3))
     whole = roller.rollouts(theta, starts)

@@ -5,7 +5,7 @@ from envs.leg import kernels, params
 
 
 def test_state_grows_with_the_delays():
-    """By four numbers for an observation, two for a command and one for a reward."""
+    """Count four numbers of an observation, two of a command and one of a reward."""
     size = kernels.simple_kernel().state_size
     assert kernels.simple_kernel(observation_delay_steps=6).state_size == size + 2 * 4
     assert kernels.simple_kernel(torque_delay_steps=9).state_size == size + 5 * 2
