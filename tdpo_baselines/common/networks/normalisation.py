@@ -37,6 +37,10 @@ class RunningStats(NamedTuple):
         scale = 1e-12 * (1 + self.mean**2)
         return np.sqrt(np.where(variance > scale, variance, 1.0))
 
+    def limited(self) -> "RunningStats":
+        """Return statistics that only scale down: mean 0, and a deviation of at least 1."""
+        return RunningStats(1.0, np.zeros_like(self.sum), np.maximum(self.std, 1.0) ** 2)
+
     def normalise(self, observations: np.ndarray) -> np.ndarray:
         """Return observations [..., O] scaled to mean 0 and standard deviation 1."""
         return (observations - self.mean) / self.std

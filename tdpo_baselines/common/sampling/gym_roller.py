@@ -31,9 +31,18 @@ class GymRoller(PolicyRoller):
         return state[1 : 1 + self.layer_sizes[0]]
 
     def _roll_out(self, theta, states, num_steps, offsets, save_steps, out: Rollouts) -> None:
+        thetas = np.atleast_2d(theta)
         for b, state in enumerate(states):
             out.replayed_steps[b] = self.environment.load(state)
-            self._roll_out_one(theta, self.observe(state), num_steps[b], offsets[b], save_steps[b], b, out)
+            self._roll_out_one(
+                thetas[b * len(thetas) // len(states)],
+                self.observe(state),
+                num_steps[b],
+                offsets[b],
+                save_steps[b],
+                b,
+                out,
+            )
             out.final_states[b] = self.environment.save()
 
     def _roll_out_one(self, theta, observation, num_steps, offsets, save_steps, b: int, out: Rollouts) -> None:

@@ -39,7 +39,9 @@ class KernelRoller(PolicyRoller):
     def _roll_out(self, theta, states, num_steps, offsets, save_steps, out: Rollouts) -> None:
         out.final_states[:] = states
         params = self.environment.params
-        self._compiled(params, theta, num_steps, offsets, save_steps, self._gamma, self._workspace, tuple(out))
+        self._compiled(
+            params, np.atleast_2d(theta), num_steps, offsets, save_steps, self._gamma, self._workspace, tuple(out)
+        )
 
 
 def compile_rollouts(kernel, layer_sizes: tuple[int, ...], style: mlp.Style):
@@ -52,6 +54,7 @@ def compile_rollouts(kernel, layer_sizes: tuple[int, ...], style: mlp.Style):
         LANES=mlp.LANES,
         OBSERVATION=layer_sizes[0],
         ACTION=layer_sizes[-1],
+        OUTPUT=mlp.num_activations(layer_sizes[:-1]),
     )
 
 
@@ -66,11 +69,12 @@ def _place_all(params, starts, states):
         reset(params, starts[b], states[b])
 
 
-def _roll_out_all(params, theta, num_steps, offsets, save_steps, gamma, workspace, out):
+def _roll_out_all(params, thetas, num_steps, offsets, save_steps, gamma, workspace, out):
     """Advance `final_states` [B, S] in place; each lane takes the next rollout when its last one has ended."""
     activations, seen, acted = workspace
     observations, actions, rewards, returns, lengths, saved_states, states, _, is_terminal, _ = out
-    theta, queue = mlp.copy_aligned(theta), np.flatnonzero(num_steps > 0)
+    theta, queue = mlp.copy_aligned(thetas[0]), np.flatnonzero(num_steps > 0)
+    num_policies, alone = thetas.shape[0], np.zeros(activations.size)  # workspace of a lane with its own policy
     rollout, t, num_saved = np.full(LANES, -1), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)  # -1: idle lane
     total, discount = np.zeros(LANES), np.zeros(LANES)
     num_begun, num_ended = 0, 0
@@ -87,7 +91,16 @@ def _roll_out_all(params, theta, num_steps, offsets, save_steps, gamma, workspac
                     saved_states[b, num_saved[lane]] = states[b]
                     num_saved[lane] += 1
                 observe(params, states[b], seen[lane])
-        act(theta, activations, num)
+        if num_policies == 1:
+            act(theta, activations, num)
+        else:
+            for lane in range(num):
+                if rollout[lane] >= 0:
+                    for j in range(OBSERVATION):
+                        alone[j] = seen[lane, j]
+                    act(thetas[rollout[lane] * num_policies // lengths.size], alone, 1)
+                    for j in range(ACTION):
+                        acted[lane, j] = alone[OUTPUT + j]
         for lane in range(num):
             b, k = rollout[lane], t[lane]
             if b < 0:

@@ -66,6 +66,8 @@ class PolicyRoller(ABC):
     ) -> Rollouts:
         """Roll out, with the meaning of `contracts.Roller.rollouts`."""
         batch = len(states)
+        if theta.ndim == 2 and batch % len(theta):
+            raise ValueError(f"{batch} rollouts cannot be shared equally among {len(theta)} policies")
         num_steps = np.full(batch, self.horizon) if num_steps is None else num_steps
         offsets = np.zeros((batch, 0, self.layer_sizes[-1])) if offsets is None else offsets
         save_steps = np.zeros((batch, 0), dtype=np.int64) if save_steps is None else save_steps

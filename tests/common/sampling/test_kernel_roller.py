@@ -72,3 +72,17 @@ def test_rollout_that_leaves_the_box_is_terminal_and_stops_there(theta):
 def test_observation_of_a_state_is_the_one_the_policy_sees(roller, theta):
     states = roller.start_states(np.full((1, 2), 0.9))
     assert np.array_equal(roller.observe(states[0]), roller.rollouts(theta, states).observations[0, 0])
+
+
+def test_policies_act_in_their_own_rollouts_as_if_alone(roller):
+    rng = np.random.default_rng(4)
+    thetas, states = rng.normal(size=(3, roller.num_parameters)), roller.start_states(rng.random((6, 2)))
+    num_steps = np.array([30, 4, 30, 1, 7, 30])
+    together = roller.rollouts(thetas, states, num_steps=num_steps)
+    for n in range(3):
+        pair = slice(2 * n, 2 * n + 2)
+        alone = roller.rollouts(thetas[n], states[pair], num_steps=num_steps[pair])
+        assert np.array_equal(together.actions[pair], alone.actions)
+        assert np.array_equal(together.discounted_returns[pair], alone.discounted_returns)
+    with pytest.raises(ValueError, match="5 rollouts cannot be shared equally among 3 policies"):
+        roller.rollouts(thetas, states[:5])

@@ -1,0 +1,3 @@
+from .cma import Config, Learner, check, exploration
+
+__all__ = ["Config", "Learner", "check", "exploration"]
