@@ -107,7 +107,9 @@ class Search:
 
         self.num_restarts += 1
         config, rng = self._config, generator(self._seed, "plan", len(self.payoffs))
-        first = rng.normal(0.0, config.initial_std, self._num_coordinates) if self.num_restarts else None
+        start = np.zeros(self._num_coordinates)
+        if self.num_restarts > 0:
+            start = rng.normal(0.0, config.initial_std, self._num_coordinates)
         options = {
             "popsize": config.num_trajectories * 2**self.num_restarts,
             "CMA_diagonal": config.covariance == "separable",
@@ -116,7 +118,6 @@ class Search:
             "tolx": SMALLEST_STEP,
             "verbose": -9,
         }
-        start = np.zeros(self._num_coordinates) if first is None else first
         self._strategy = cma.CMAEvolutionStrategy(start, config.initial_std, options)
 
     @property
@@ -157,25 +158,25 @@ class Learner(ParameterSearch):
         self._free = free_parameters(config, roller.layer_sizes)
         self._origin = self.theta  # of the first search
         self._search: Any = Search(config, len(self._free), seed) if comm.rank == 0 else None
-        self._kept: np.ndarray | None = None  # [P] result of earlier searches
+        self.kept: np.ndarray | None = None  # [P] result of earlier searches
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, Any]:
         """Measure the present policy, try a population, move the distribution, and return the row for the log."""
-        starts = self.draw_starts(iteration, self.num_starts)
-        row = self.measure_centre(starts, is_noted=iteration == 0)
-        if iteration == 0:
+        starts, is_first = self.draw_starts(iteration, self.num_starts), self.observation_stats.count == 0
+        row = self.measure_centre(starts, is_noted=is_first)
+        if is_first:
             self.observation_stats = self.observation_stats.limited()
         mean, points, own = self.comm.on_root(self._ask)
         candidates = np.stack([self._to_policy(point) for point in (*points, mean)])
-        if self._kept is not None:
-            candidates = np.concatenate([candidates, self._kept[None]])
+        if self.kept is not None:
+            candidates = np.concatenate([candidates, self.kept[None]])
         payoffs, num_steps = self.score(candidates, np.broadcast_to(starts, (len(candidates), *starts.shape)))
         population = payoffs[: len(points)]
         mean, is_new = self.comm.on_root(lambda: self._tell(population))
         best = candidates[len(points) + np.argmax(payoffs[len(points) :])]  # the mean, or what was kept
         if is_new:
-            self._kept = best
-        self.theta = self._to_policy(mean) if self._kept is None else best
+            self.kept = best
+        self.theta = self._to_policy(mean) if self.kept is None else best
         row["num_timesteps"] += num_steps
         row["num_episodes"] += len(candidates) * len(starts)
         return row | own | {"candidates_mean": population.mean(), "candidates_best": population.max()}
@@ -203,14 +204,14 @@ class Learner(ParameterSearch):
 
     def replicated(self) -> State:
         """Return the part of the state that is the same on all ranks."""
-        kept = np.zeros(0) if self._kept is None else self._kept
+        kept = np.zeros(0) if self.kept is None else self.kept
         return super().state() | {"kept": {"theta": kept}}
 
     def load_state(self, state: State) -> None:
         """Continue from a checkpoint."""
         super().load_state(state)
         self._origin = state["search"]["origin"]
-        self._kept = state["kept"]["theta"] if len(state["kept"]["theta"]) else None
+        self.kept = state["kept"]["theta"] if len(state["kept"]["theta"]) else None
         if self._search is not None:
             self._search.repeat(state["search"]["payoffs"])
 

@@ -52,11 +52,11 @@ def test_restored_learner_continues_as_if_nothing_had_happened():
     assert one.iterate(40, 0) == other.iterate(40, 0) and np.array_equal(one.theta, other.theta)
 
 
-def test_kept_policy_remains_while_it_is_better(monkeypatch):
+def test_kept_policy_remains_while_it_is_better():
     learner = make_learner()
     learner.iterate(0, 0)
     best = np.append(linear_quadratic.best_gain().ravel(), [0.0, 0.0])
-    learner._kept = learner.theta = best  # as after a restart
+    learner.kept = learner.theta = best  # as after a restart
     learner.iterate(1, 0)
     assert np.array_equal(learner.theta, best)
 

@@ -9,7 +9,7 @@ from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.contracts import Algorithm, Environment, Learner, Roller
 
-SMALL = {"hidden_sizes": (4,), "num_trajectories": 1}
+SMALL = {"hidden_sizes": (4,), "num_trajectories": 4}
 
 
 def make_environment(name: str) -> Environment:

@@ -15,7 +15,7 @@ from ...harness.config import Settings, ours, paper
 from ...harness.contracts import Roller, State
 from ..networks import mlp
 from ..networks.normalisation import RunningStats, fold_normalisation, unfold_normalisation
-from ..parallel.checks import require_finite, require_memory, require_trajectories
+from ..parallel.checks import NotFinite, require_finite, require_memory, require_trajectories
 from ..parallel.comm import Comm
 from ..parallel.seeding import generator, stratified
 from .settings import action_range
@@ -83,7 +83,10 @@ class ParameterSearch:
         return stratified(generator(self.seed, "starts", iteration), num, self.roller.start_size)
 
     def score(self, candidates: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the payoff [C] of candidates [C, P] from starts [C, E, U], and the number of steps simulated."""
+        """Return the payoff [C] of candidates [C, P] from starts [C, E, U], and the number of steps simulated.
+
+        A candidate with which the simulation diverges counts as the worst of the others.
+        """
         C, E = starts.shape[:2]
         mine = self.comm.share(C)
         states = self.roller.start_states(np.concatenate(starts[mine]))
@@ -91,8 +94,10 @@ class ParameterSearch:
         payoffs = rollouts.discounted_returns.reshape(-1, E).mean(axis=1) * self._payoff_scale
         num_steps = (rollouts.lengths + rollouts.replayed_steps).reshape(-1, E).sum(axis=1)
         everyone = self.comm.gather(np.stack([payoffs, num_steps], axis=1), C)
-        require_finite("payoff of a candidate", everyone[:, 0])
-        return everyone[:, 0], int(everyone[:, 1].sum())
+        payoffs, is_finite = everyone[:, 0], np.isfinite(everyone[:, 0])
+        if not is_finite.any():
+            raise NotFinite("the payoffs of all candidates are not finite")
+        return np.where(is_finite, payoffs, payoffs[is_finite].min()), int(everyone[:, 1].sum())
 
     def measure_centre(self, starts: np.ndarray, is_noted: bool = True) -> dict[str, Any]:
         """Roll out the present policy from starts [E, U], note its observations, and return its part of the row."""

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.learners.parameter_search import ParameterSearch, SearchSettings, check_search
+from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 
@@ -21,6 +22,16 @@ def test_scores_are_the_mean_payoffs_of_each_candidate_from_its_starts():
     scale = (1 - 0.9) / (1 - 0.9**30)
     assert payoffs == pytest.approx([scale * a.discounted_returns.mean() for a in alone], rel=1e-12)
     assert num_steps == sum(a.lengths.sum() for a in alone) < 3 * 4 * 30
+
+
+def test_candidate_that_diverges_counts_as_the_worst_of_the_others():
+    search, starts = make_search(linear_quadratic.kernel()), np.full((3, 1, 2), 0.9)
+    candidates = np.array([[0.0] * 6, [1e300] * 6, [-1.0, 0, 0, -1.0, 0, 0]])
+    with np.errstate(all="ignore"):
+        payoffs, _ = search.score(candidates, starts)
+        assert payoffs[1] == min(payoffs[0], payoffs[2]) and np.isfinite(payoffs).all()
+        with pytest.raises(NotFinite, match="all candidates"):
+            search.score(candidates[1:2], starts[1:2])
 
 
 def test_actions_are_in_units_of_half_their_range():
