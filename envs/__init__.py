@@ -15,7 +15,7 @@ IDS: dict[str, dict] = {
     "tdpo/Leg-v0": {"kernel": "envs.leg.kernels:simple_kernel"},
     "tdpo/LegStochastic-v0": _STOCHASTIC_LEG,
     "tdpo/LegStochastic100Hz-v0": {**_STOCHASTIC_LEG, "control_rate_hz": 100},
-    "tdpo/Spring-v0": {"kernel": "envs.control.mechanics:spring_kernel"},
+    "tdpo/DelayedSpring-v0": {"kernel": "envs.control.mechanics:delayed_spring_kernel"},
     "tdpo/DoubleWell-v0": {"kernel": "envs.control.mechanics:double_well_kernel"},
     "tdpo/CartPole-v0": {"kernel": "envs.control.mechanics:cart_pole_kernel"},
     "tdpo/Birotor-v0": {"kernel": "envs.control.mechanics:birotor_kernel"},

@@ -32,7 +32,7 @@ def spring_step(params, state, action):
     return reward, False
 
 
-def spring_kernel() -> Kernel:
+def delayed_spring_kernel() -> Kernel:
     """Return the mass on a spring with a delayed force."""
     kernel = make_task(
         spring_reset, observe_all, spring_step, dt=0.05, num_steps=100, sizes=(2, 1, 2), low=[-5.0], high=[5.0]

@@ -24,7 +24,7 @@ ENVIRONMENTS = {
     "leg": ("envs:tdpo/Leg-v0", {}),
     "leg-stochastic": ("envs:tdpo/LegStochastic-v0", {}),
     "leg-100hz": ("envs:tdpo/LegStochastic100Hz-v0", {}),
-    "spring": ("envs:tdpo/Spring-v0", {}),
+    "delayed-spring": ("envs:tdpo/DelayedSpring-v0", {}),
     "double-well": ("envs:tdpo/DoubleWell-v0", {}),
     "cart-pole": ("envs:tdpo/CartPole-v0", {}),
     "birotor": ("envs:tdpo/Birotor-v0", {}),

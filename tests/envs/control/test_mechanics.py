@@ -6,7 +6,7 @@ from envs.control import mechanics
 
 
 def test_spring_follows_a_force_five_steps_late():
-    states, rewards = run(mechanics.spring_kernel(), [0.5], lambda o: [1.0])
+    states, rewards = run(mechanics.delayed_spring_kernel(), [0.5], lambda o: [1.0])
     assert np.all(states[:6, 0] == 0) and states[6, 0] == pytest.approx(0.05**2)
     assert rewards[0] == pytest.approx(-0.25)
 
