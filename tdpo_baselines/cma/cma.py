@@ -6,8 +6,8 @@ action sees only some observations (`action_inputs`), such as PD controllers wit
 
 Differences from the paper
   1. The population's episodes start from the same states, which are new in every update.
-  2. When the search has converged, it starts again with a doubled population. Its result is kept, compared with the new
-     search's mean in every update, and remains the policy while it is better.
+  2. When the search has converged, it starts again with a doubled population, at most 32 times the first. Its result
+     is kept, compared with the new search's mean in every update, and remains the policy while it is better.
   3. The distribution is in units of half the action's range per unit of observation. Observations that deviate by more
      than one in the first update are scaled down to one.
 
@@ -36,6 +36,7 @@ from ..harness.config import ours, paper
 from ..harness.contracts import Roller, State
 
 exploration = no_exploration
+MAX_DOUBLINGS = 5  # of the population
 SMALLEST_STEP = 1e-4  # the search has converged when no coordinate moves by more
 
 
@@ -111,7 +112,7 @@ class Search:
         if self.num_restarts > 0:
             start = rng.normal(0.0, config.initial_std, self._num_coordinates)
         options = {
-            "popsize": config.num_trajectories * 2**self.num_restarts,
+            "popsize": config.num_trajectories * 2 ** min(self.num_restarts, MAX_DOUBLINGS),
             "CMA_diagonal": config.covariance == "separable",
             "randn": lambda *shape: rng.standard_normal(shape),
             "seed": np.nan,  # the package must not touch NumPy's global generator

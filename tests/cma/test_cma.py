@@ -31,7 +31,7 @@ def test_search_is_repeated_from_its_payoffs_through_restarts():
             search.tell(-np.sum((search.ask() - 0.3) ** 2, axis=1))
         return search
 
-    whole, again = run(200), cma.Search(cma.Config(), num_coordinates=2, seed=3)
+    whole, again = run(60), cma.Search(cma.Config(), num_coordinates=2, seed=3)
     again.repeat(np.concatenate(whole.payoffs))
     assert whole.num_restarts >= 1 and len(whole.payoffs[-1]) == 16 * 2**whole.num_restarts
     assert np.array_equal(whole.mean, again.mean) and np.array_equal(whole.ask(), again.ask())
