@@ -1,4 +1,4 @@
-"""What the small control tasks share: their parameters, and the kernel made of three functions."""
+"""Make the kernels of the small control tasks from three functions each."""
 
 from typing import NamedTuple
 

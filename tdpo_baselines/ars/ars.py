@@ -22,11 +22,13 @@ Glossary (N directions, b of them used, P parameters)
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..common.learners.parameter_search import ParameterSearch, SearchSettings, check_search, no_exploration
+from ..common.learners.parameter_search import ParameterSearch, SearchSettings, check_search
+from ..common.learners.settings import no_exploration
 from ..common.optim.adam import Adam
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
@@ -34,11 +36,7 @@ from ..harness.config import option, paper
 from ..harness.contracts import Roller, State
 
 exploration = no_exploration
-
-
-def es(default, meaning: str, **details):
-    """Return an option of OpenAI-ES."""
-    return option(default, meaning, group="Options of OpenAI-ES", **details)
+es = partial(option, group="Options of OpenAI-ES")
 
 
 @dataclass(frozen=True)

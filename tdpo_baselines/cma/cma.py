@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from ..common.learners.parameter_search import ParameterSearch, SearchSettings, check_search, no_exploration
+from ..common.learners.parameter_search import ParameterSearch, SearchSettings, check_search
+from ..common.learners.settings import no_exploration
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator

@@ -44,6 +44,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..common.learners.settings import no_exploration
 from ..common.networks import mlp
 from ..common.networks.jacobian import Jacobian, SensitivityJacobian, compile_jacobian
 from ..common.networks.normalisation import RunningStats, fold_normalisation, unfold_normalisation
@@ -182,8 +183,7 @@ def scale_to_trust_region(solution: cg.Solution, c2: float, delta_max: float) ->
     )
 
 
-def exploration(config, environment, state, rng, shape) -> None:
-    """Return None: the policy is deterministic and explores in branches alone."""
+exploration = no_exploration  # the policy is deterministic and explores in branches alone
 
 
 class Learner:

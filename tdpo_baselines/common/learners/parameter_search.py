@@ -48,10 +48,6 @@ def check_search(config: SearchSettings, environment, num_ranks: int) -> None:
     require_memory("num_trajectories and hidden_sizes", 8 * (4 * config.num_trajectories * num_parameters + episodes))
 
 
-def no_exploration(config, environment, state, rng, shape) -> None:
-    """Return None: the policy acts without noise."""
-
-
 class ParameterSearch:
     """The present policy, the statistics of its observations, and the scores of candidates around it."""
 

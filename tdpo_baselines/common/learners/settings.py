@@ -125,6 +125,10 @@ def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> 
     require_memory("num_trajectories and steps_per_round", 8 * 3 * width * N * config.steps_per_round)
 
 
+def no_exploration(config, environment, state, rng, shape) -> None:
+    """Return None: the policy acts without noise."""
+
+
 def gaussian_exploration(config, environment, state: dict, rng: np.random.Generator, shape: tuple[int, ...]):
     """Return the noise [E, T, A] that a checkpoint's policy acts with, or None if the checkpoint has no log_std."""
     policy = state["policy"]

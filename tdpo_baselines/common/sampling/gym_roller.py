@@ -34,15 +34,8 @@ class GymRoller(PolicyRoller):
         thetas = np.atleast_2d(theta)
         for b, state in enumerate(states):
             out.replayed_steps[b] = self.environment.load(state)
-            self._roll_out_one(
-                thetas[b * len(thetas) // len(states)],
-                self.observe(state),
-                num_steps[b],
-                offsets[b],
-                save_steps[b],
-                b,
-                out,
-            )
+            policy = thetas[b * len(thetas) // len(states)]
+            self._roll_out_one(policy, self.observe(state), num_steps[b], offsets[b], save_steps[b], b, out)
             out.final_states[b] = self.environment.save()
 
     def _roll_out_one(self, theta, observation, num_steps, offsets, save_steps, b: int, out: Rollouts) -> None:
