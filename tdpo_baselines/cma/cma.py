@@ -51,6 +51,9 @@ class Config(SearchSettings):
     covariance: str = paper(
         "full", "covariance matrix; separable: its diagonal, for many parameters", choices=("full", "separable")
     )
+    use_observation_normalisation: bool = ours(
+        True, "scale down observations that deviate by more than 1 in the first update"
+    )
     action_inputs: str | None = ours(
         None, "observations that each action of a linear policy sees, as 0,2;1,3 for two PD controllers; none: all"
     )
