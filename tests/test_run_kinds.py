@@ -105,7 +105,7 @@ def test_stages_end_at_their_time_and_the_run_goes_on_the_same_when_stopped_ther
     second = ("stage2.timesteps=10000", "stage2.held_steps=2", "stage2.delta_max=0.02")
     arguments, whole, parts = (*SMALL, *first, *second, "--log_dir"), tmp_path / "whole", tmp_path / "parts"
     assert program("run", *arguments, str(whole), "--num_iterations", "9").returncode == 0
-    header, *rows = (line.split(",") for line in deterministic_part(whole).splitlines())
+    header, *rows = (line.split(",") for line in deterministic_part(whole))
     steps_before = [0] + [int(row[1]) for row in rows[:-1]]
     deltas = [float(row[header.index("delta_max")]) for row in rows]
     stages = [np.searchsorted([0.01, 0.02], delta) for delta in deltas]  # delta_max decays a little

@@ -36,11 +36,11 @@ def mpi_environment() -> dict[str, str]:
     }
 
 
-def deterministic_part(run: Path) -> str:
-    """Return progress.csv without its time columns."""
+def deterministic_part(run: Path) -> tuple[str, ...]:
+    """Return the lines of progress.csv without its time columns."""
     rows = [line.split(",") for line in (run / "progress.csv").read_text().splitlines()]
     kept = [i for i, name in enumerate(rows[0]) if name not in ("wall_time", "steps_per_second")]
-    return "\n".join(",".join(row[i] for i in kept) for row in rows)
+    return tuple(",".join(row[i] for i in kept) for row in rows)
 
 
 def rank_process(word: str, rank: int) -> int:

@@ -26,13 +26,18 @@ class Jacobian:
         inputs = [append_row(np.ascontiguousarray(observations.swapaxes(1, 2), dtype), 1)]  # per layer [n, in + 1, L]
         for matrix in hidden:
             inputs.append(append_row(tanh(matrix.T @ inputs[-1]), 1))
-        self._output = inputs[-1]  # inputs of the output layer, whose slopes are the identity
+        self._output = self._with_linear_part(inputs[-1], inputs[0][:, :-1], output)
         self._hidden: list[list[tuple[np.ndarray, np.ndarray]]] = []  # per hidden layer: terms (inputs, slopes)
         slopes, above = np.eye(sizes[-1], dtype=dtype)[:, :, None], output
         for k in reversed(range(len(hidden))):
-            slopes = (above[:-1] @ slopes) * (1 - inputs[k + 1][:, None, :-1] ** 2)  # [n, A, out, L]
+            slopes = (above[: sizes[k + 1]] @ slopes) * (1 - inputs[k + 1][:, None, :-1] ** 2)  # [n, A, out, L]
             self._hidden.insert(0, [(inputs[k], slopes)])
             above = hidden[k]
+
+    @staticmethod
+    def _with_linear_part(inputs: np.ndarray, observations: np.ndarray, output: np.ndarray) -> np.ndarray:
+        """Return the inputs [n, in + 1, L] of all output weights, whose slopes are the identity."""
+        return inputs if len(output) == inputs.shape[1] else np.concatenate([inputs, observations], axis=1)
 
     def jvp(self, vector: np.ndarray) -> np.ndarray:
         """Return J v, the change [n, L, A] of the outputs if theta changes by `vector` [P]."""
@@ -66,9 +71,11 @@ class Jacobian:
         return total.transpose(1, 0, 3, 2).reshape(L * A, L * A)
 
     def _matrices(self, theta: np.ndarray) -> list[np.ndarray]:
-        """Return each layer's weights with its biases as the last row, [in + 1, out]."""
+        """Return each layer's weights and then its biases, [in + 1, out]; the linear part belongs to the last layer."""
         theta = theta.astype(self._dtype, copy=False)
-        return [theta[part].reshape(-1, m) for part, m in zip(mlp.layer_slices(self._sizes), self._sizes[1:])]
+        *hidden, output = mlp.layer_slices(self._sizes)
+        parts = [*(theta[part] for part in hidden), theta[output.start :]]
+        return [part.reshape(-1, m) for part, m in zip(parts, self._sizes[1:])]
 
 
 class SensitivityJacobian(Jacobian):
@@ -88,7 +95,7 @@ class SensitivityJacobian(Jacobian):
         tangents = np.broadcast_to(np.tile(np.eye(O, dtype=dtype), L), (n, O, L * O))
         inputs = [append_row(tangents, 0)]  # x' of every layer; the biases' input is constant
         changes = []  # z' of every hidden layer
-        outputs = [terms[0][0][:, :-1] for terms in self._hidden[1:]] + [self._output[:, :-1]]  # tanh of z
+        outputs = [terms[0][0][:, :-1] for terms in self._hidden[1:]] + [self._output[:, : sizes[-2]]]  # tanh of z
         for matrix, x in zip(hidden, outputs):
             changes.append(matrix.T @ inputs[-1])
             inputs.append(append_row((1 - x**2) * changes[-1], 0))
@@ -97,10 +104,11 @@ class SensitivityJacobian(Jacobian):
         above = [*hidden[1:], output]
         for k in reversed(range(len(hidden))):
             x, change = outputs[k][:, None], changes[k][:, None]
-            second = (1 - x**2) * (above[k][:-1] @ second - 2 * x * change * (above[k][:-1] @ first))
+            weights = above[k][: sizes[k + 1]]
+            second = (1 - x**2) * (weights @ second - 2 * x * change * (weights @ first))
             ((layer_inputs, first),) = self._hidden[k]
             self._hidden[k] = [(inputs[k], first), (layer_inputs, second)]
-        self._output = inputs[-1]
+        self._output = self._with_linear_part(inputs[-1], inputs[0][:, :-1], output)
 
 
 def compile_jacobian() -> None:

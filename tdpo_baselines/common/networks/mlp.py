@@ -1,7 +1,7 @@
 """The policy network as compiled code, which acts in rollouts without TensorFlow.
 
 Layout of the parameters: theta [P] is flat; it holds for each layer its weights [in, out] row by row, then its biases
-[out]. Layout of the activations: a flat array that holds for each layer (observations, hidden layers, actions) its
+[out]; then the weights [O, A] of the linear part, if the network has one. Layout of the activations: a flat array that holds for each layer (observations, hidden layers, actions) its
 values [LANES, width], padded to a multiple of 2 CHUNKs. `Workspace` has views of its ends.
 
 The network acts on up to LANES observations at once, because loading the weights costs as much as the arithmetic. A
@@ -24,20 +24,22 @@ CHUNK = 16  # units per vector of the tanh
 
 
 class Style(NamedTuple):
-    """Activation and output scaling of a network."""
+    """Activation, linear part and output scaling of a network."""
 
     hidden: str = "tanh"  # or "relu"
     is_squashed: bool = False  # outputs pass through a tanh
     centre: tuple[float, ...] = ()  # outputs are centre + scale * output; unscaled if empty
     scale: tuple[float, ...] = ()
+    has_linear_part: bool = False  # outputs are those of the layers plus a linear function of the observation
 
 
 PLAIN = Style()
 
 
-def num_parameters(sizes: tuple[int, ...]) -> int:
+def num_parameters(sizes: tuple[int, ...], style: Style = PLAIN) -> int:
     """Return the length of theta for layer sizes (observation, hidden..., action)."""
-    return sum((n + 1) * m for n, m in zip(sizes, sizes[1:]))
+    linear = sizes[0] * sizes[-1] if style.has_linear_part else 0
+    return sum((n + 1) * m for n, m in zip(sizes, sizes[1:])) + linear
 
 
 @cache
@@ -52,13 +54,20 @@ def split_layers(theta, sizes: tuple[int, ...], reshape=np.reshape) -> list[tupl
     return [(reshape(layer[: n * m], (n, m)), layer[n * m :]) for layer, n, m in zip(layers, sizes, sizes[1:])]
 
 
-def init_parameters(sizes: tuple[int, ...], rng: np.random.Generator, output_gain: float) -> np.ndarray:
-    """Return Xavier-uniform weights, the output layer's scaled by `output_gain`, and zero biases. [P]"""
+def linear_part(theta, sizes: tuple[int, ...]):
+    """Return the weights of the linear part, flat; empty if there is none."""
+    return theta[num_parameters(sizes) :]
+
+
+def init_parameters(
+    sizes: tuple[int, ...], rng: np.random.Generator, output_gain: float, style: Style = PLAIN
+) -> np.ndarray:
+    """Return Xavier-uniform weights, the output layer's scaled by `output_gain`, and zeros for all else. [P]"""
     parts = []
     for layer, (n, m) in enumerate(zip(sizes, sizes[1:])):
         bound = np.sqrt(6.0 / (n + m)) * (output_gain if layer == len(sizes) - 2 else 1.0)
         parts += [rng.uniform(-bound, bound, n * m), np.zeros(m)]
-    return np.concatenate(parts)
+    return np.concatenate([*parts, np.zeros(num_parameters(sizes, style) - num_parameters(sizes))])
 
 
 class Workspace(NamedTuple):
@@ -87,11 +96,14 @@ def compile_act(sizes: tuple[int, ...], style: Style = PLAIN):
     weights_at = [num_parameters(sizes[: k + 1]) for k in range(num_layers)]
     units_at = [num_activations(sizes[:k]) for k in range(num_layers + 1)]
     act = _compile_output(style, FIRST=units_at[-1], M=sizes[-1])
+    if style.has_linear_part:
+        where = {"WEIGHTS": num_parameters(sizes), "OUT": units_at[-1], "N": sizes[0], "M": sizes[-1]}
+        act = compile_template(_add_linear_part, scale=act or _keep, **where)
     for k in reversed(range(num_layers)):
         n, m = sizes[k], sizes[k + 1]
         layer = _compile_affine(WEIGHTS=weights_at[k], IN=units_at[k], OUT=units_at[k + 1], N=n, M=m)
         if k == num_layers - 1:
-            act = layer if act is None else compile_template(_run_output_layer, layer=layer, scale=act)
+            act = layer if act is None else compile_template(_run_output_layer, layer=layer, run_rest=act)
         else:
             template = {"tanh": _apply_tanh, "relu": _apply_relu}[style.hidden]
             hidden = compile_template(template, FIRST=units_at[k + 1], M=m)
@@ -184,10 +196,25 @@ def _run_hidden_layer(theta, activations, num):
 
 def _run_output_layer(theta, activations, num):
     layer(theta, activations, num)
-    scale(activations, num)
+    run_rest(theta, activations, num)
 
 
-def _scale_output(activations, num):
+def _add_linear_part(theta, activations, num):
+    for lane in range(num):
+        for j in range(M):
+            total = activations[OUT + lane * M + j]
+            for i in range(N):
+                total += theta[WEIGHTS + i * M + j] * activations[lane * N + i]
+            activations[OUT + lane * M + j] = total
+    scale(theta, activations, num)
+
+
+@njit(cache=True)
+def _keep(theta, activations, num):
+    """Leave the outputs unscaled."""
+
+
+def _scale_output(theta, activations, num):
     for lane in range(num):
         for j in range(M):
             x = activations[FIRST + lane * M + j]

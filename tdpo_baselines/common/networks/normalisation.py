@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import mlp
+
 
 class RunningStats(NamedTuple):
     """Sums over all observations so far. Field names are names in checkpoints."""
@@ -48,18 +50,23 @@ class RunningStats(NamedTuple):
 
 def fold_normalisation(theta: np.ndarray, sizes: tuple[int, ...], stats: RunningStats) -> np.ndarray:
     """Return the parameters for raw observations, from those for normalised ones."""
-    weights, biases, rest = _split_first_layer(theta, sizes)
-    weights = weights / stats.std[:, None]
-    return np.concatenate([weights.ravel(), biases - (stats.mean[:, None] * weights).sum(axis=0), rest])
+    theta = theta.copy()
+    for weights, biases in _input_weights(theta, sizes):
+        weights /= stats.std[:, None]
+        biases -= (stats.mean[:, None] * weights).sum(axis=0)
+    return theta
 
 
 def unfold_normalisation(theta: np.ndarray, sizes: tuple[int, ...], stats: RunningStats) -> np.ndarray:
     """Return the parameters for normalised observations, from those for raw ones."""
-    weights, biases, rest = _split_first_layer(theta, sizes)
-    shifted = biases + (stats.mean[:, None] * weights).sum(axis=0)
-    return np.concatenate([(weights * stats.std[:, None]).ravel(), shifted, rest])
+    theta = theta.copy()
+    for weights, biases in _input_weights(theta, sizes):
+        biases += (stats.mean[:, None] * weights).sum(axis=0)
+        weights *= stats.std[:, None]
+    return theta
 
 
-def _split_first_layer(theta: np.ndarray, sizes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n, m = sizes[:2]
-    return theta[: n * m].reshape(n, m), theta[n * m : (n + 1) * m], theta[(n + 1) * m :]
+def _input_weights(theta: np.ndarray, sizes: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the weights that observations meet, and the biases beside them, as views of theta."""
+    layers, linear = mlp.split_layers(theta, sizes), mlp.linear_part(theta, sizes)
+    return [layers[0]] + ([(linear.reshape(sizes[0], sizes[-1]), layers[-1][1])] if linear.size else [])

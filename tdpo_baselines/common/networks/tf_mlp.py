@@ -13,6 +13,8 @@ def apply(theta, observations, sizes: tuple[int, ...], style: mlp.Style = mlp.PL
     for hidden_weights, hidden_biases in hidden:
         x = activation(x @ hidden_weights + hidden_biases)
     x = x @ weights + biases
+    if style.has_linear_part:
+        x += observations @ tf.reshape(mlp.linear_part(theta, sizes), (sizes[0], sizes[-1]))
     x = tf.tanh(x) if style.is_squashed else x
     return tf.constant(style.centre, x.dtype) + tf.constant(style.scale, x.dtype) * x if style.scale else x
 

@@ -51,7 +51,7 @@ class PolicyRoller(ABC):
         has_range = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)
         self.is_action_limited = environment.is_action_limited & has_range  # [A]
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
-        self.num_parameters = mlp.num_parameters(self.layer_sizes)
+        self.num_parameters = mlp.num_parameters(self.layer_sizes, style)
         self._gamma = gamma
 
     def rollouts(

@@ -22,34 +22,38 @@ def dense(function, theta):
     return tape.jacobian(output, theta).numpy()
 
 
-def sensitivities(theta, rows, sizes):
+def sensitivities(theta, rows, sizes, style):
     """Return da/ds for each row, [R, O, A]."""
     rows = tf.constant(rows)
     with tf.GradientTape() as tape:
         tape.watch(rows)
-        output = tf_mlp.apply(theta, rows, sizes)
+        output = tf_mlp.apply(theta, rows, sizes, style)
     return tf.transpose(tape.batch_jacobian(output, rows), (0, 2, 1))
 
 
 OUTPUTS = {Jacobian: tf_mlp.apply, SensitivityJacobian: sensitivities}
 
 
-def problem(kind, sizes):
+STYLES = [mlp.PLAIN, mlp.Style(has_linear_part=True)]
+
+
+def problem(kind, sizes, style=mlp.PLAIN):
     """Return theta, observations [n, L, O] and the dense Jacobian [n, rows, A, P]."""
     rng = np.random.default_rng(0)
-    theta, observations = rng.standard_normal(mlp.num_parameters(sizes)), rng.standard_normal((N, L, sizes[0]))
+    theta, observations = rng.standard_normal(mlp.num_parameters(sizes, style)), rng.standard_normal((N, L, sizes[0]))
     rows = observations.reshape(-1, sizes[0])
     return (
         theta,
         observations,
-        dense(lambda t: OUTPUTS[kind](t, rows, sizes), theta).reshape(N, -1, sizes[-1], len(theta)),
+        dense(lambda t: OUTPUTS[kind](t, rows, sizes, style), theta).reshape(N, -1, sizes[-1], len(theta)),
     )
 
 
 @pytest.mark.parametrize("kind", OUTPUTS)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_products_are_those_of_the_dense_jacobian(kind, sizes):
-    theta, observations, expected = problem(kind, sizes)
+@pytest.mark.parametrize("style", STYLES)
+def test_products_are_those_of_the_dense_jacobian(kind, sizes, style):
+    theta, observations, expected = problem(kind, sizes, style)
     rng = np.random.default_rng(1)
     vector, cotangents = rng.standard_normal(len(theta)), rng.standard_normal(expected.shape[:3])
     jacobian = kind(theta, observations, sizes)
@@ -59,8 +63,9 @@ def test_products_are_those_of_the_dense_jacobian(kind, sizes):
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_gram_matrix_is_that_of_the_dense_jacobian(sizes):
-    theta, observations, expected = problem(Jacobian, sizes)
+@pytest.mark.parametrize("style", STYLES)
+def test_gram_matrix_is_that_of_the_dense_jacobian(sizes, style):
+    theta, observations, expected = problem(Jacobian, sizes, style)
     rows = expected[0].reshape(-1, len(theta))
     np.testing.assert_allclose(Jacobian(theta, observations[:1], sizes).gram(), rows @ rows.T, rtol=1e-10, atol=1e-12)
 

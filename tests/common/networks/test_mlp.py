@@ -8,6 +8,8 @@ STYLES = {
     "relu": mlp.Style("relu"),
     "squashed": mlp.Style("tanh", is_squashed=True),
     "scaled": mlp.Style("relu", True, (0.5, -1.0), (2.0, 3.0)),
+    "linear": mlp.Style(has_linear_part=True),
+    "linear-scaled": mlp.Style("tanh", False, (0.5, -1.0), (2.0, 3.0), has_linear_part=True),
 }
 
 
@@ -28,7 +30,7 @@ def test_compiled_policy_equals_tensorflow(sizes):
 @pytest.mark.parametrize("name", STYLES)
 def test_every_style_equals_tensorflow(name):
     rng, sizes = np.random.default_rng(0), (3, 20, 2)
-    theta, observations = rng.standard_normal(mlp.num_parameters(sizes)), rng.standard_normal((9, 3))
+    theta, observations = rng.standard_normal(mlp.num_parameters(sizes, STYLES[name])), rng.standard_normal((9, 3))
     expected = tf_mlp.apply(theta, observations, sizes, STYLES[name]).numpy()
     ours = mlp.Forward(sizes, STYLES[name])(theta, observations)
     np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)

@@ -23,12 +23,13 @@ def test_merged_statistics_are_those_of_all_observations():
     assert stats.std[2] == 1  # nothing varies
 
 
-def test_folded_network_of_raw_observations_is_the_network_of_normalised_ones():
+@pytest.mark.parametrize("style", [mlp.PLAIN, mlp.Style(has_linear_part=True)])
+def test_folded_network_of_raw_observations_is_the_network_of_normalised_ones(style):
     rng, sizes = np.random.default_rng(1), (3, 5, 2)
     observations = rng.normal([1.0, -5.0, 3.0], [0.1, 4.0, 2.0], (50, 3))
     stats = merged([observations], RunningStats.of_size(3))
-    theta = mlp.init_parameters(sizes, rng, 1.0)
-    forward = mlp.Forward(sizes)
+    theta = rng.standard_normal(mlp.num_parameters(sizes, style))
+    forward = mlp.Forward(sizes, style)
     folded = fold_normalisation(theta, sizes, stats)
     expected = forward(theta, stats.normalise(observations))
     assert forward(folded, observations) == pytest.approx(expected, rel=1e-9)

@@ -1,6 +1,9 @@
 import os
+import subprocess
+import sys
 
-from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
+import pytest
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment, processor_features
 
 
 def test_environment_has_one_thread_and_keeps_what_the_user_set(monkeypatch):
@@ -13,3 +16,15 @@ def test_environment_has_one_thread_and_keeps_what_the_user_set(monkeypatch):
 def test_tensorflow_has_one_thread():
     threading = load_tensorflow().config.threading
     assert threading.get_intra_op_parallelism_threads() == threading.get_inter_op_parallelism_threads() == 1
+
+
+@pytest.mark.skipif("avx2" not in processor_features(), reason="the processor has no AVX2")
+def test_matrix_products_use_the_same_kernels_whatever_the_processor(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    code = (
+        "from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment; prepare_environment()\n"
+        "import numpy as np; a = np.random.default_rng(0).random((300, 300)); print((a @ a).tobytes().hex()[:2000])"
+    )
+    run = [subprocess.check_output([sys.executable, "-c", code])]
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert run == [subprocess.check_output([sys.executable, "-c", code])]
