@@ -30,7 +30,7 @@ PLANTED = """
 import sys, numpy as np
 from tdpo_baselines import run
 from tdpo_baselines.common.parallel import launcher
-from tdpo_baselines.tdpo import Learner
+from tdpo_baselines.tdpo.adaptive import AdaptiveLearner as Learner
 iterate = Learner.iterate
 def disturbed(self, iteration, total_timesteps):
     if iteration == 130 and launcher.rank() == 1:

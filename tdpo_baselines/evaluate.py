@@ -84,7 +84,7 @@ def evaluate(
     """
     config = trained.config
     algorithm, environment = registry.algorithm(config.algorithm), make_environment(config, trusted)
-    options = algorithm.Config.from_values(config.options)
+    options = algorithm.Config.from_values(config.options).fit(environment)
     roller = registry.make_roller(environment, options)
     if trained.theta.shape != (roller.num_parameters,):
         raise ValueError(

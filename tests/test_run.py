@@ -36,7 +36,8 @@ INVALID = {
     f"{PENDULUM} --set stage1.timestep=9": "did you mean 'stage1.timesteps'",
     f"{PENDULUM} --set stage1.timesteps=9 stage1.gama=1": "stage1: unknown option",
     f"{PENDULUM} --set stage1.timesteps=9 stage1.hidden_sizes=8": "stage1: observations, actions,",
-    f"{PENDULUM} --set stage1.timesteps=0 stage2.timesteps=9 stage2.held_steps=999": "stage2: held_steps must be",
+    f"{PENDULUM} --preset paper --set stage1.timesteps=0 stage2.timesteps=9 stage2.held_steps=999": "stage2: held",
+    f"{PENDULUM} --set delta_max=1": "delta_max is no option of the adaptive variant",
     f"{PENDULUM} --alg td3 --set buffer_size=9": "buffer_size must be at least batch_size",
     f"{PENDULUM} --alg ppo1 --set minibatch_size=9999": "minibatch_size must be at most",
     f"{PENDULUM} --alg ddpg --set buffer_size=1e11": "transitions of buffer_size need about",
@@ -67,9 +68,9 @@ def test_list_shows_the_algorithms_and_environments(capsys):
 
 
 def test_help_explains_arguments_options_and_exit_codes(capsys):
-    assert run.main(["--help", "--env", "pendulum-nlr"]) == 0
+    assert run.main(["--help", "--env", "leg"]) == 0
     text = capsys.readouterr().out
-    for word in ("--num_timesteps", "branch_times=", "env.start_scale=", "85 stopped early", "preset tuned"):
+    for word in ("--num_timesteps", "branch_times=", "env.control_rate_hz=", "85 stopped early", "preset tuned"):
         assert word in text
 
 

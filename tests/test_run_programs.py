@@ -167,7 +167,7 @@ def test_config_json_says_how_the_run_was_made(reference):
     config = json.loads((reference / "config.json").read_text())
     assert config["environment"] == "pendulum-nlr" and config["options"]["num_trajectories"] == 7
     made_with = config["made_with"]
-    assert made_with["num_ranks"] == 1 and made_with["tensorflow"] and made_with["preset"] == "tuned"
+    assert made_with["num_ranks"] == 1 and made_with["tensorflow"] and made_with["preset"] == "none"
 
 
 def test_evaluation_loads_by_path_alone_and_draws(program, reference, tmp_path):

@@ -65,6 +65,10 @@ class Settings:
         parts = [(f"\n{group}:" if group else "", *entries) for group, entries in groups.items()]
         return "\n".join(line for part in parts for line in part if line)
 
+    def fit(self, environment) -> typing.Self:
+        """Return the settings with defaults that depend on the environment filled in; an algorithm may override it."""
+        return self
+
     def network_style(self, environment):
         """Return the activations and output scaling of the policy's network; an algorithm may override it."""
         from ..common.networks.mlp import PLAIN

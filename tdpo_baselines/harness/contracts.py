@@ -79,7 +79,8 @@ class Roller(Protocol):
 class Row(typing.TypedDict):
     """Keys that every row of the log must have. An algorithm may add numbers of its own.
 
-    Returns and payoff are those of theta before the update. A row with a true `is_random` never counts as the best.
+    Returns and payoff are those of theta before the update; with a true `is_after_update`, of theta after it. A row
+    with a true `is_random` never counts as the best.
     """
 
     num_timesteps: int  # simulated in this update, by all ranks

@@ -119,7 +119,8 @@ def make_roller(environment: Any, options: Any) -> "Roller":
     from ..common.sampling.kernel_roller import KernelRoller
 
     roller = GymRoller if isinstance(environment, GymEnvironment) else KernelRoller
-    return roller(environment, options.hidden_sizes, options.gamma, options.network_style(environment))
+    gamma = options.fit(environment).gamma
+    return roller(environment, options.hidden_sizes, gamma, options.network_style(environment))
 
 
 def resolve_values(algorithm_name: str, environment: str, values: dict) -> dict:

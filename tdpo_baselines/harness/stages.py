@@ -81,7 +81,7 @@ def _make_one(config: RunConfig, changes: dict) -> Stage:
     env_changes, changes = split_prefix(changes, "env.")
     options = {**config.options, **{name: value for name, value in changes.items() if name != "timesteps"}}
     environment = registry.make_environment(config.environment, {**config.env_options, **env_changes})
-    return Stage(registry.algorithm(config.algorithm).Config.from_values(options), environment)
+    return Stage(registry.algorithm(config.algorithm).Config.from_values(options).fit(environment), environment)
 
 
 def _network(stage: Stage) -> tuple:

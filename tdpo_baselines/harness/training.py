@@ -184,6 +184,8 @@ class Training:
         except NotFinite as error:
             self._stop_at(error, before)
         self._check_row(row)
+        if row.pop("is_after_update", False):
+            theta = self._learner.theta.copy()
         if row["payoff"] > progress.best_payoff and not row.get("is_random"):
             progress.best_payoff, progress.best_iteration = row["payoff"], progress.iteration
             progress.best_theta = theta

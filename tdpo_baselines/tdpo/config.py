@@ -1,35 +1,61 @@
-"""Options of TDPO: the paper's, those of its advanced variant, and ours."""
+"""Options of TDPO: those of all variants, the paper's, those of its advanced variant, and ours."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..common.learners.settings import action_range
 from ..common.networks import mlp
 from ..common.parallel.checks import require_memory, require_trajectories
 from ..common.parallel.execution import ROWS_PER_GROUP
 from ..harness.config import Settings, option, ours, paper
 
 SMALLEST = 1e-100  # value of a schedule that decays
+EVERY = "Options of all variants"
+ADAPTIVE_VALUES = ("uniform",)  # what the adaptive variant fills in for options that are not its own
+every = partial(option, group=EVERY)
 advanced = partial(option, group="Options of the advanced variant")
 
 
 @dataclass(frozen=True)
 class Config(Settings):
-    variant: str = paper(
-        "basic", "advanced: line search in the environment, adaptive exploration scale", choices=("basic", "advanced")
+    variant: str = every(
+        "adaptive",
+        "adaptive: finds all scales by itself; basic and advanced: the paper's, with the options below (advanced: line "
+        "search in the environment, adaptive exploration scale)",
+        choices=("adaptive", "basic", "advanced"),
     )
-    num_trajectories: int = paper(
-        48, "main trajectories per update, over all ranks (paper: 48 or 72)", low=1, high=10**6
+    num_trajectories: int = every(
+        None,
+        "main trajectories per update, over all ranks; none: 8, basic and advanced 48 (paper: 48 or 72)",
+        low=1,
+        high=10**6,
     )
-    num_branches: int = paper(4, "branches per main trajectory; ignored if branch_times=all", low=1, high=10**6)
-    gamma: float = paper(0.99, "discount per step; 1 averages over the horizon (paper, leg: 0.99975)", above=0, high=1)
-    hidden_sizes: tuple[int, ...] = paper((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096)
-    output_gain: float = paper(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
+    num_branches: int = every(4, "branches per main trajectory; ignored if branch_times=all", low=1, high=10**6)
+    gamma: float = every(
+        None,
+        "discount per step; 1 averages over the horizon; none: 1 - 2 / horizon, basic and advanced 0.99 (paper, leg: "
+        "0.99975)",
+        above=0,
+        high=1,
+    )
+    hidden_sizes: tuple[int, ...] = every((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096)
+    output_gain: float = every(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
+    max_branch_steps: int | None = every(
+        None,
+        "end branches after this many steps: less variance of g, some bias; none: at the horizon",
+        low=1,
+        high=10**9,
+    )
+    cg_iterations: int = every(10, "conjugate gradient iterations at most (authors' code: 11)", low=1, high=10**4)
+    cg_tolerance: float = every(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
+
     branch_times: str = paper(
-        "geometric",
-        "distribution nu of the branch times; all: every step and coordinate (Theorem 4.1)",
+        None,
+        "distribution nu of the branch times; all: every step and coordinate (Theorem 4.1); none: geometric, adaptive "
+        "uniform",
         choices=("geometric", "uniform", "all"),
     )
     reward_scale: float = paper(
@@ -46,8 +72,6 @@ class Config(Settings):
     delta_max: float = paper(
         None, "trust region: largest r.m.s. change of the action per update; none: beta / 600", above=0, high=1e12
     )
-    cg_iterations: int = paper(10, "conjugate gradient iterations at most (authors' code: 11)", low=1, high=10**4)
-    cg_tolerance: float = paper(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
     cg_damping: float = paper(
         1e-2, "multiple of the identity added to H in the solver (authors' default: 0.01)", low=0, high=1e12
     )
@@ -80,12 +104,6 @@ class Config(Settings):
         None,
         "draw three quarters of the branch times from this many first steps, with weights that keep g unbiased: for "
         "tasks that are decided early; none: all follow branch_times; ignored if branch_times=all",
-        low=1,
-        high=10**9,
-    )
-    max_branch_steps: int | None = ours(
-        None,
-        "end branches after this many steps: less variance of g, some bias; none: at the horizon",
         low=1,
         high=10**9,
     )
@@ -133,16 +151,47 @@ class Config(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        alpha, beta = self.reward_scale, self.action_scale
-        recipe = {
-            "exploration_std": beta / 60,
-            "c2": 3600 * alpha / beta**2,
-            "delta_max": beta / 600,
-            "directions": "gaussian" if self.variant == "advanced" else "coordinate",
-        }
-        for name, value in recipe.items():
+        if self.is_adaptive:
+            self._refuse_unused()
+            defaults: dict[str, Any] = {"num_trajectories": 8, "branch_times": "uniform"}
+        else:
+            alpha, beta = self.reward_scale, self.action_scale
+            defaults = {
+                "num_trajectories": 48,
+                "branch_times": "geometric",
+                "gamma": 0.99,
+                "exploration_std": beta / 60,
+                "c2": 3600 * alpha / beta**2,
+                "delta_max": beta / 600,
+                "directions": "gaussian" if self.is_advanced else "coordinate",
+            }
+        for name, value in defaults.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+
+    def _refuse_unused(self) -> None:
+        """Raise ValueError if an option is given that the adaptive variant does not have."""
+        for field in fields(self):
+            if field.metadata["group"] != EVERY and getattr(self, field.name) not in (field.default, *ADAPTIVE_VALUES):
+                raise ValueError(
+                    f"{field.name} is no option of the adaptive variant, which chooses it by itself; leave it out, or "
+                    f"pass variant=basic too"
+                )
+
+    def fit(self, environment) -> "Config":
+        """Return the config with the discount that suits an environment's horizon, if none was given."""
+        return self if self.gamma is not None else self.with_values(gamma=1 - 2 / max(environment.horizon, 4))
+
+    def network_style(self, environment) -> mlp.Style:
+        """Return the paper's plain network, or one with a linear part and outputs in half ranges of the action."""
+        if not self.is_adaptive:
+            return mlp.PLAIN
+        centre, scale = (tuple(part.tolist()) for part in action_range(environment))
+        return mlp.Style(centre=centre, scale=scale, has_linear_part=bool(self.hidden_sizes))
+
+    @property
+    def is_adaptive(self) -> bool:
+        return self.variant == "adaptive"
 
     @property
     def is_advanced(self) -> bool:
@@ -178,7 +227,13 @@ class Config(Settings):
 
     def remarks(self, environment, num_timesteps: int) -> list[str]:
         how = environment.how_branches_start
-        return [f"branches start {how}"] if how else []
+        lines = [f"branches start {how}"] if how else []
+        if self.is_adaptive:
+            lines.append(
+                f"adaptive variant: discount {self.gamma:.6g} for {environment.horizon} steps, actions in units "
+                f"of half their range; column delta_max shows the trust region as it adapts"
+            )
+        return lines
 
 
 def check(config: Config, environment, num_ranks: int) -> None:
@@ -193,7 +248,7 @@ def check(config: Config, environment, num_ranks: int) -> None:
         raise ValueError("directions must be gaussian in the advanced variant, whose exploration scale adapts to them")
     O, A = environment.observation_size, environment.action_size
     K = config.branches_per_trajectory(environment.horizon, A)
-    P = mlp.num_parameters((O, *config.hidden_sizes, A))
+    P = mlp.num_parameters((O, *config.hidden_sizes, A), config.network_style(environment))
     main = N / num_ranks * (environment.horizon * (O + A + 2) + 5 * K * environment.state_size)
     units = (A + 1) * (sum(config.hidden_sizes) + O) * (1 + 2 * O * (config.c1_over_c2 > 0))  # of the Jacobians
     rows = N * K * D * (4 * (O + 2 * A + 4) + units / num_ranks + P / ROWS_PER_GROUP) + 20 * P

@@ -1,7 +1,7 @@
 """DeVine, the deterministic vine estimator: Algorithm 2 of arXiv 2205.15379.
 
-A plan holds all that is random in an update; vines are its rollouts. `draw_plan`, `roll_vines`, `gather_vines` and
-`action_gradients` are called in this order.
+A plan holds all that is random in an update; vines are its rollouts. `draw_plan`, `roll_vines`,
+`gather_by_trajectory` and `action_gradients` are called in this order.
 
 Shapes: N trajectories, K branches each, D held steps, T horizon, O observation, A action, S state, U start.
 
@@ -20,7 +20,7 @@ Shapes: N trajectories, K branches each, D held steps, T horizon, O observation,
 
 import math
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -172,8 +172,9 @@ def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.n
     num_steps = np.minimum(roller.horizon - mains.times, config.max_branch_steps or roller.horizon)  # [N, K]
     window = np.minimum(mains.times[:, :, None] + np.arange(D), main.lengths[n][:, None, None] - 1)  # [N, K, D]
     here = (n[:, None, None], window)
-    branches = roll_branches(config, roller, theta, mains.states, num_steps, plan.directions)
-    returns, actions, lengths, branch_steps = branches
+    signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
+    offsets = np.repeat(np.multiply.outer(signs, plan.directions)[:, :, :, None], D, axis=3)
+    returns, actions, lengths, branch_steps = roll_branches(roller, theta, mains.states, num_steps, offsets)
     values = values_at(main.rewards[n], mains.times, num_steps, config.gamma) if needs_values(config) else np.nan
     if config.is_two_sided:
         advantages = (returns[0] - returns[1]) / 2  # line 7
@@ -237,36 +238,43 @@ def roll_and_save(roller: Roller, theta: np.ndarray, starts: np.ndarray, times: 
     return rollouts, states
 
 
+class Branches(NamedTuple):
+    """Branches that begin with perturbed actions, one for each sign of the perturbation."""
+
+    returns: np.ndarray  # [signs, N, K] Q(s_t, a'_t) (line 6)
+    actions: np.ndarray  # [signs, N, K, D, A] as executed over the perturbed steps
+    lengths: np.ndarray  # [signs, N, K]
+    num_steps: np.ndarray  # [signs, N, K] simulated
+
+
 def roll_branches(
-    config: Config, roller: Roller, theta: np.ndarray, states: np.ndarray, num_steps: np.ndarray, directions: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """Roll branches out from `states` [N, K, S] with their first actions perturbed (line 5).
+    roller: Roller, theta: np.ndarray, states: np.ndarray, num_steps: np.ndarray, offsets: np.ndarray
+) -> Branches:
+    """Roll branches out for `num_steps` [N, K] from `states` [N, K, S], their first actions shifted by `offsets`.
 
-    Return the branches' Q(s_t, a'_t) [signs, N, K] (line 6), their actions as executed over the held steps
-    [signs, N, K, D, A], their lengths and their simulated steps [signs, N, K].
+    The offsets [signs, N, K, D, A] are those of the D perturbed steps (line 5).
     """
-    N, K, A = directions.shape
-    signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
-    branches = roller.rollouts(
+    num_signs, N, K, D, A = offsets.shape
+    rollouts = roller.rollouts(
         theta,
-        np.concatenate([states.reshape(N * K, -1)] * len(signs)),
-        num_steps=np.concatenate([num_steps.ravel()] * len(signs)),
-        offsets=np.repeat(np.multiply.outer(signs, directions).reshape(-1, 1, A), config.held_steps, axis=1),
-        num_recorded=config.held_steps,
+        np.concatenate([states.reshape(N * K, -1)] * num_signs),
+        num_steps=np.concatenate([num_steps.ravel()] * num_signs),
+        offsets=offsets.reshape(-1, D, A),
+        num_recorded=D,
     )
-    num_steps = branches.lengths + branches.replayed_steps
-    arrays = (branches.discounted_returns, branches.actions, branches.lengths, num_steps)
-    return tuple(array.reshape(len(signs), N, K, *array.shape[1:]) for array in arrays)
+    simulated = rollouts.lengths + rollouts.replayed_steps
+    arrays = (rollouts.discounted_returns, rollouts.actions, rollouts.lengths, simulated)
+    return Branches(*(array.reshape(num_signs, N, K, *array.shape[1:]) for array in arrays))
 
 
-def gather_vines(mine: Vines, order: np.ndarray, comm: Comm) -> Vines:
-    """Return every rank's vines on every rank, in one message; shares are contiguous in `order` [N]."""
+def gather_by_trajectory(mine: Any, order: np.ndarray, comm: Comm) -> Any:
+    """Return every rank's part of a tuple of arrays [N, ...], in one message; shares are contiguous in `order` [N]."""
     sizes = [math.prod(array.shape[1:]) for array in mine]
     packed = np.concatenate([array.reshape(-1, size) for array, size in zip(mine, sizes)], axis=1, dtype=np.float64)
     everyone = np.empty((len(order), packed.shape[1]))
     everyone[order] = comm.gather(packed, len(order))
     parts = (everyone[:, end - size : end] for size, end in zip(sizes, accumulate(sizes)))
-    return Vines(*(part.reshape(len(order), *array.shape[1:]) for part, array in zip(parts, mine)))
+    return type(mine)(*(part.reshape(len(order), *array.shape[1:]) for part, array in zip(parts, mine)))
 
 
 def needs_values(config: Config) -> bool:

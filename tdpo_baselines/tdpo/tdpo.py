@@ -63,7 +63,7 @@ from .devine import (
     clip_advantages,
     discounts,
     draw_plan,
-    gather_vines,
+    gather_by_trajectory,
     roll_vines,
 )
 from .exploration_scale import ExplorationScale
@@ -186,8 +186,8 @@ def scale_to_trust_region(solution: cg.Solution, c2: float, delta_max: float) ->
 exploration = no_exploration  # the policy is deterministic and explores in branches alone
 
 
-class Learner:
-    """Algorithm 1, one iteration at a time."""
+class PaperLearner:
+    """Algorithm 1 as in the paper, basic or advanced, one iteration at a time."""
 
     replay_bytes = 0
 
@@ -240,7 +240,7 @@ class Learner:
         plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
         order = plan.balanced_order()
         mine = plan.select(order[comm.share(config.num_trajectories)])
-        vines = gather_vines(roll_vines(config, roller, self._nu, self.theta, mine), order, comm)
+        vines = gather_by_trajectory(roll_vines(config, roller, self._nu, self.theta, mine), order, comm)
         require_finite("return", vines.returns)
         require_finite("advantage", vines.advantages)
         return plan, vines

@@ -45,8 +45,9 @@ def test_roller_fits(name):
 @pytest.mark.parametrize("name", registry.ALGORITHMS)
 def test_learner_fits_and_its_state_has_components_of_arrays(name):
     algorithm = registry.algorithm(name)
-    config = algorithm.Config.from_values(SMALL)
-    learner = algorithm.Learner(config, registry.make_roller(make_environment("pendulum-20hz"), config), Comm(), 0)
+    environment = make_environment("pendulum-20hz")
+    config = algorithm.Config.from_values(SMALL).fit(environment)
+    learner = algorithm.Learner(config, registry.make_roller(environment, config), Comm(), 0)
     assert isinstance(learner, Learner)
     for method in ("iterate", "state", "replicated", "load_state", "begin_from"):
         assert parameters_of(getattr(learner, method)) == parameters_of(getattr(Learner, method))

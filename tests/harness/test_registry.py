@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tdpo_baselines.harness import registry
@@ -67,23 +69,20 @@ def test_any_environment_can_delay_its_actions(name):
         assert delayed.state_size > plain.state_size  # the queue
 
 
-def test_later_patterns_of_presets_override_earlier_ones():
-    plain, second = (registry.presets("tdpo", name)["tuned"] for name in ("pendulum-nlr", "pendulum-nlr-2"))
-    assert second["num_trajectories"] == plain["num_trajectories"] and second["delta_max"] != plain["delta_max"]
-    assert "stage4.timesteps" in second and "stage1.timesteps" not in plain
-
-
 def test_environment_without_presets_has_none():
     assert registry.presets("tdpo", "Acrobot-v1") == {}
 
 
 def test_algorithm_may_be_a_module_elsewhere_with_its_presets_beside_it(tmp_path, monkeypatch):
     (tmp_path / "my_search.py").write_text("Config = None\n")
-    (tmp_path / "presets.json").write_text('{"leg*": {"tuned": {"gamma": 1}}}')
+    presets = {"leg*": {"tuned": {"gamma": 1, "num_branches": 2}}, "leg-[1s]*": {"tuned": {"gamma": 0.5}}}
+    (tmp_path / "presets.json").write_text(json.dumps(presets))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(registry.ALGORITHMS, "search", "my_search")
     assert registry.algorithm("search").Config is None
-    assert registry.presets("search", "leg-100hz") == {"tuned": {"gamma": 1}} and registry.presets("search", "a") == {}
+    assert registry.presets("search", "leg") == {"tuned": {"gamma": 1, "num_branches": 2}}
+    assert registry.presets("search", "leg-100hz") == {"tuned": {"gamma": 0.5, "num_branches": 2}}  # the later wins
+    assert registry.presets("search", "a") == {}
 
 
 def test_list_shows_every_name():

@@ -17,19 +17,21 @@ def test_options_override_one_another_in_order(tmp_path):
     file = tmp_path / "options.json"
     file.write_text(json.dumps({"gamma": 0.5, "delta_max": 0.5, "env.start_scale": 0.5}))
     config = resolved(
-        "--env", "pendulum-nlr", "--config", str(file), "--set", "gamma=0.25", "--set", "cg_damping=7", "c2=3",
-        "--num_trajectories", "5", "--seed", "11",
+        "--env", "pendulum-nlr", "--preset", "paper", "--config", str(file), "--set", "gamma=0.25",
+        "--set", "cg_damping=7", "c2=3", "--num_trajectories", "5", "--seed", "11",
     ).config  # fmt: skip
     found = {name: config.options[name] for name in ("gamma", "delta_max", "cg_damping", "c2", "num_trajectories")}
     assert found == {"gamma": 0.25, "delta_max": 0.5, "cg_damping": 7.0, "c2": 3.0, "num_trajectories": 5}
-    assert config.options["num_branches"] == registry.presets("tdpo", "pendulum-nlr")["tuned"]["num_branches"]
+    assert config.options["num_branches"] == registry.presets("tdpo", "pendulum-nlr")["paper"]["num_branches"]
     assert config.env_options["start_scale"] == 0.5 and config.seed == 11
 
 
 def test_run_has_its_budget_preset_and_stages():
-    asked = resolved("--env", "pendulum-nlr-8", "--num_iterations", "3", "--set", "stage1.timesteps=5")
-    assert (asked.preset, asked.budget.num_iterations) == ("tuned", 3)
-    assert asked.config.stages == [{"timesteps": 5, "env.offset": 0.0}]
+    asked = resolved(
+        "--env", "leg-stochastic", "--preset", "basic", "--num_iterations", "3", "--set", "stage1.timesteps=5"
+    )
+    assert (asked.preset, asked.budget.num_iterations) == ("basic", 3)
+    assert asked.config.stages[0]["timesteps"] == 5 and asked.config.stages[0]["env.reward_kind"] == "simple"
     assert len(asked.stages) == 2 and asked.stages[-1].options.to_values() == asked.config.options
 
 
@@ -66,9 +68,7 @@ def test_preset_is_tuned_where_it_exists_and_none_elsewhere():
 
 
 def test_unknown_preset_is_named_with_those_that_exist():
-    with pytest.raises(
-        ValueError, match="no preset 'papper' .* did you mean 'paper'.* choose one of tuned, paper, none"
-    ):
+    with pytest.raises(ValueError, match="no preset 'papper' .* did you mean 'paper'.* choose one of paper, none"):
         choose_preset("tdpo", "pendulum-nlr", "papper")
 
 

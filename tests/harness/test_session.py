@@ -21,7 +21,7 @@ def set_up(asked, path, **how):
 
 def test_options_that_cannot_run_are_refused_before_the_folder_is_made(tmp_path):
     with pytest.raises(Refused, match="held_steps must be at most the horizon"):
-        set_up(resolved("--set", "held_steps=999"), tmp_path / "run")
+        set_up(resolved("--set", "variant=basic", "held_steps=999"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

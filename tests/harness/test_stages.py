@@ -8,8 +8,10 @@ from tdpo_baselines.harness.stages import StagedLearner
 
 
 def resolve(**changes) -> RunConfig:
-    """Return the config of TDPO on the pendulum with these options, in which __ stands for a point."""
-    first, values = stages.split({name.replace("__", "."): value for name, value in changes.items()})
+    """Return the config of the paper's TDPO on the pendulum with these options, in which __ stands for a point."""
+    first, values = stages.split(
+        {"variant": "basic"} | {name.replace("__", "."): value for name, value in changes.items()}
+    )
     resolved = registry.resolve_values("tdpo", "pendulum-nlr", values)
     options = {name: value for name, value in resolved.items() if not name.startswith("env.")}
     env_options = {name[4:]: value for name, value in resolved.items() if name.startswith("env.")}

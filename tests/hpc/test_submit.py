@@ -27,11 +27,11 @@ def submitted(tmp_path, *arguments, scheduler="slurm", dry_run=True):
 
 def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
     sweep = tmp_path / "sweep.txt"
-    sweep.write_text("--set gamma=0.9  # short-sighted\n\n--set gamma=0.99 delta_max=0.1\n")
+    sweep.write_text("--set gamma=0.9  # short-sighted\n\n--set gamma=0.99 num_branches=2\n")
     assert submitted(tmp_path, "--seeds", "0-2,7", "--sweep", str(sweep), "--ranks", "3") == 0
     tasks = (tmp_path / "jobs/tdpo-pendulum-nlr-1/tasks.txt").read_text().splitlines()
     assert len(tasks) == 8 and len({re.search(r"--log_dir (\S+)", task)[1] for task in tasks}) == 8
-    assert "--seed 7 --set gamma=0.9 " in tasks[3] and "--seed 0 --set gamma=0.99 delta_max=0.1 " in tasks[4]
+    assert "--seed 7 --set gamma=0.9 " in tasks[3] and "--seed 0 --set gamma=0.99 num_branches=2 " in tasks[4]
     assert all("--max_walltime 00:17:30" in task for task in tasks)
     script = capsys.readouterr().out
     for line in ("#SBATCH --array=0-7", "#SBATCH --ntasks=3", "#SBATCH --signal=B:USR1@300", "#SBATCH --time=00:20:00"):

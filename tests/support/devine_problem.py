@@ -16,7 +16,7 @@ class Problem:
     """A kernel, a policy, and the DeVine gradient of a plan."""
 
     def __init__(self, kernel, hidden_sizes, *, output_gain, **options):
-        self.config = Config(hidden_sizes=hidden_sizes, **options)
+        self.config = Config(hidden_sizes=hidden_sizes, **{"variant": "basic", **options})
         self.kernel = kernel
         self.roller = KernelRoller(kernel, hidden_sizes, self.config.gamma)
         self.sizes = self.roller.layer_sizes

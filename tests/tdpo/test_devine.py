@@ -47,7 +47,9 @@ def test_sampled_branches_are_unbiased(branch_times, early, is_stratified, direc
 @pytest.mark.parametrize("law", ["geometric", "uniform"])
 @pytest.mark.parametrize("is_stratified", [True, False])
 def test_branch_times_follow_their_distribution(law, is_stratified):
-    config = Config(num_trajectories=50, num_branches=8, branch_times=law, is_stratified=is_stratified, gamma=0.9)
+    config = Config(
+        variant="basic", num_trajectories=50, num_branches=8, branch_times=law, is_stratified=is_stratified, gamma=0.9
+    )
     nu = devine.TimeDistribution(config, horizon=20)
     counts = np.zeros(20)
     for i in range(100):
@@ -99,7 +101,7 @@ def test_single_start_is_rolled_out_once_and_gives_the_same_vines():
     theirs = several.vines(plan._replace(starts=equal_starts))
     for name, array in ours._asdict().items():
         np.testing.assert_array_equal(array, getattr(theirs, name), err_msg=name)
-    row = tdpo.Learner(single.config, single.roller, Comm(), 0).iterate(0, 0)
+    row = tdpo.PaperLearner(single.config, single.roller, Comm(), 0).iterate(0, 0)
     assert row["num_timesteps"] == 30 + (30 - single.times(single.plan(0))).sum()
     assert row["num_episodes"] == 1
 
@@ -164,7 +166,7 @@ def test_perturbation_undone_by_the_limits_contributes_nothing():
 @pytest.mark.parametrize("early_steps", [None, 6])
 @pytest.mark.parametrize("law", ["geometric", "uniform"])
 def test_branch_times_lie_inside_a_short_trajectory_and_weigh_its_visitation(law, early_steps):
-    config = Config(branch_times=law, gamma=0.95, held_steps=3, early_branch_steps=early_steps)
+    config = Config(variant="basic", branch_times=law, gamma=0.95, held_steps=3, early_branch_steps=early_steps)
     nu = devine.TimeDistribution(config, horizon=50)
     quantiles = (np.arange(10000) + 0.5) / 10000
     if early_steps is not None:
@@ -186,7 +188,7 @@ def test_vines_of_shares_are_those_of_the_whole_plan(kernel, num_shares):
     plan = problem.plan()
     order = plan.balanced_order()
     shares = [problem.vines(plan.select(part)) for part in np.array_split(order, num_shares)]
-    found = devine.gather_vines(devine.Vines(*map(np.concatenate, zip(*shares))), order, Comm())
+    found = devine.gather_by_trajectory(devine.Vines(*map(np.concatenate, zip(*shares))), order, Comm())
     assert found.repeated_steps.any()
     for name, expected in problem.vines(plan)._asdict().items():
         assert np.array_equal(getattr(found, name), expected, equal_nan=True), name

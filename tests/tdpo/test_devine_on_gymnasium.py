@@ -23,7 +23,13 @@ def swimmer(config, horizon):
 
 def test_vines_from_restored_and_from_replayed_states_are_the_same_bit_for_bit():
     config = Config(
-        num_trajectories=3, num_branches=2, exploration_std=0.1, held_steps=2, gamma=0.99, hidden_sizes=(8,)
+        variant="basic",
+        num_trajectories=3,
+        num_branches=2,
+        exploration_std=0.1,
+        held_steps=2,
+        gamma=0.99,
+        hidden_sizes=(8,),
     )
     vines = []
     for is_restored in (True, False):
@@ -38,7 +44,9 @@ def test_vines_from_restored_and_from_replayed_states_are_the_same_bit_for_bit()
 
 
 def test_exhaustive_devine_is_the_gradient_of_a_mujoco_task():
-    config = Config(num_trajectories=2, branch_times="all", gamma=0.99, hidden_sizes=(8,), exploration_std=1e-4)
+    config = Config(
+        variant="basic", num_trajectories=2, branch_times="all", gamma=0.99, hidden_sizes=(8,), exploration_std=1e-4
+    )
     roller, theta, std, plan = swimmer(config, 12)
     vines = devine.roll_vines(config, roller, devine.TimeDistribution(config, 12), theta, plan)
     rows = make_rows(vines, std, 1.0)

@@ -23,7 +23,7 @@ def test_step_maximises_the_surrogate_inside_the_trust_region(c2, delta_max, is_
     rng = np.random.default_rng(0)
     factor = rng.standard_normal((8, 8))
     hessian, g = factor @ factor.T + np.eye(8), rng.standard_normal(8)
-    config = Config(c2=c2, delta_max=delta_max, cg_damping=0, cg_tolerance=1e-14, cg_iterations=100)
+    config = Config(variant="basic", c2=c2, delta_max=delta_max, cg_damping=0, cg_tolerance=1e-14, cg_iterations=100)
     step = step_of(config, g, lambda v: hessian @ v)
     direction = np.linalg.solve(hessian, g)
     half_quadratic = np.sqrt(step.delta_theta @ hessian @ step.delta_theta / 2)
@@ -75,7 +75,7 @@ def test_gradient_that_is_not_finite_stops_both_ways_to_solve(advantage):
 )
 def test_few_rows_without_sensitivity_term_are_solved_by_gram(options, expected):
     problem = toy(**{"num_trajectories": 4, "num_branches": 32, "c1_over_c2": 0.0, **options})  # 4 x 32 x 2 rows
-    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    learner = tdpo.PaperLearner(problem.config, problem.roller, Comm(), seed=0)
     assert learner.is_solved_by_gram == expected
     assert learner.iterate(0, 0)["step_w"] > 0
 
@@ -120,7 +120,7 @@ def test_half_of_vHv_is_the_mean_squared_change_of_action_and_sensitivity_over_t
 
 def test_payoff_is_the_discounted_average_reward_per_step():
     problem = toy(num_trajectories=3, num_branches=1)
-    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    learner = tdpo.PaperLearner(problem.config, problem.roller, Comm(), seed=0)
     starts = problem.roller.start_states(problem.plan().starts)
     rewards = problem.roller.rollouts(learner.theta, starts).rewards  # [N, T]
     gamma, T = problem.config.gamma, rewards.shape[1]
@@ -129,24 +129,24 @@ def test_payoff_is_the_discounted_average_reward_per_step():
 
 
 def test_damping_is_left_out_of_the_trust_region():
-    config = Config(c2=0, delta_max=0.1, cg_damping=10.0, cg_tolerance=1e-14)
+    config = Config(variant="basic", c2=0, delta_max=0.1, cg_damping=10.0, cg_tolerance=1e-14)
     step = step_of(config, np.ones(4), lambda v: 0.5 * v)
     assert np.sqrt(0.5 * step.delta_theta @ (0.5 * step.delta_theta)) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("c2", [0.0, 1.0])
 def test_zero_gradient_takes_no_step(c2):
-    step = step_of(Config(c2=c2), np.zeros(3), lambda v: v)
+    step = step_of(Config(variant="basic", c2=c2), np.zeros(3), lambda v: v)
     assert not step.delta_theta.any() and step.step_w == 0
 
 
 def test_tdpo_reaches_the_optimum_of_the_linear_quadratic_toy():
     kernel = linear_quadratic.kernel()
-    config = Config(
+    config = Config(variant="basic", 
         num_trajectories=16, num_branches=8, gamma=1.0, hidden_sizes=(), exploration_std=0.1,
         c2=1.0, c1_over_c2=0.0, delta_max=0.2, cg_damping=1e-3,
     )  # fmt: skip
-    learner = tdpo.Learner(config, KernelRoller(kernel, (), 1.0), Comm(), seed=0)
+    learner = tdpo.PaperLearner(config, KernelRoller(kernel, (), 1.0), Comm(), seed=0)
     for iteration in range(80):
         learner.iterate(iteration, 0)
     best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
@@ -156,11 +156,11 @@ def test_tdpo_reaches_the_optimum_of_the_linear_quadratic_toy():
 
 def test_learner_returns_to_its_best_parameters_and_remembers_them_in_its_state():
     problem = toy(num_trajectories=4, num_branches=2, delta_max=0.1, c2=0, max_drop=0.5)
-    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    learner = tdpo.PaperLearner(problem.config, problem.roller, Comm(), seed=0)
     first = learner.theta
     assert learner.iterate(0, 0)["has_dropped"] == 0
     learner.theta = first + 50.0  # a step gone wrong
-    again = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    again = tdpo.PaperLearner(problem.config, problem.roller, Comm(), seed=0)
     again.load_state(learner.state())
     for one in (learner, again):
         row = one.iterate(1, 0)
@@ -172,17 +172,17 @@ def test_learner_returns_to_its_best_parameters_and_remembers_them_in_its_state(
 def test_log_shows_the_schedules_as_they_were_used():
     options = {"delta_decay_steps": 100.0, "exploration_decay_steps": 300.0, "exploration_std": 0.5}
     problem = toy(num_trajectories=2, num_branches=1, delta_max=0.1, c2=0, **options)
-    row = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0).iterate(1, 300)
+    row = tdpo.PaperLearner(problem.config, problem.roller, Comm(), seed=0).iterate(1, 300)
     assert (row["delta_max"], row["exploration_std"]) == (pytest.approx(0.025), pytest.approx(0.25))
 
 
 def test_normalised_learner_reaches_the_optimum_and_resumes_the_same():
-    config = Config(
+    config = Config(variant="basic", 
         num_trajectories=16, num_branches=8, gamma=1.0, hidden_sizes=(), exploration_std=0.1, c2=1.0, c1_over_c2=0.0,
         delta_max=0.2, cg_damping=1e-3, use_observation_normalisation=True,
     )  # fmt: skip
     roller = KernelRoller(linear_quadratic.kernel(), (), 1.0)
-    learner, again = (tdpo.Learner(config, roller, Comm(), seed=0) for _ in range(2))
+    learner, again = (tdpo.PaperLearner(config, roller, Comm(), seed=0) for _ in range(2))
     for iteration in range(80):
         if iteration == 40:
             again.load_state(learner.state())
@@ -200,7 +200,7 @@ def test_advanced_variant_reaches_the_optimum_of_the_toy_and_counts_its_search()
         variant="advanced", num_trajectories=8, num_branches=4, gamma=1.0, hidden_sizes=(), exploration_std=0.1,
         c2=0, c1_over_c2=0, delta_max=1.0, cg_damping=1e-3, line_search_size=4, line_search_span=0.01,
     )  # fmt: skip
-    learner = tdpo.Learner(config, KernelRoller(kernel, (), 1.0), Comm(), seed=0)
+    learner = tdpo.PaperLearner(config, KernelRoller(kernel, (), 1.0), Comm(), seed=0)
     for iteration in range(60):
         row = learner.iterate(iteration, 0)
     best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
@@ -210,7 +210,7 @@ def test_advanced_variant_reaches_the_optimum_of_the_toy_and_counts_its_search()
 
 def test_not_a_number_stops_and_names_the_quantity():
     problem = toy(num_trajectories=2, num_branches=1)
-    learner = tdpo.Learner(problem.config, problem.roller, Comm(), seed=0)
+    learner = tdpo.PaperLearner(problem.config, problem.roller, Comm(), seed=0)
     learner.theta = np.full_like(learner.theta, np.nan)
     with pytest.raises(FloatingPointError, match="return"):
         learner.iterate(0, 0)

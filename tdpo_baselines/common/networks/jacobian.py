@@ -59,6 +59,13 @@ class Jacobian:
         flat = [part.reshape(len(c), part.shape[1] * part.shape[2]) for part in parts]  # no group leaves -1 undefined
         return np.concatenate(flat, axis=1, dtype=np.float64)
 
+    def squared_norms(self) -> np.ndarray:
+        """Return the squared norm of every row, [n, L, A]."""
+        total = np.square(self._output).sum(axis=1)[:, None] + np.zeros((1, self._sizes[-1], 1))  # [n, A, L]
+        for ((inputs, slopes),) in self._hidden:
+            total = total + np.square(inputs).sum(axis=1)[:, None] * np.square(slopes).sum(axis=2)
+        return total.swapaxes(1, 2)
+
     def gram(self) -> np.ndarray:
         """Return J J^T, [R, R], of a single group; a row is an observation's action coordinate."""
         L, A = self._output.shape[2], self._sizes[-1]

@@ -1,8 +1,9 @@
 """The policy network as compiled code, which acts in rollouts without TensorFlow.
 
 Layout of the parameters: theta [P] is flat; it holds for each layer its weights [in, out] row by row, then its biases
-[out]; then the weights [O, A] of the linear part, if the network has one. Layout of the activations: a flat array that holds for each layer (observations, hidden layers, actions) its
-values [LANES, width], padded to a multiple of 2 CHUNKs. `Workspace` has views of its ends.
+[out]; then the weights [O, A] of the linear part, if the network has one. Layout of the activations: a flat array that
+holds for each layer (observations, hidden layers, actions) its values [LANES, width], padded to a multiple of 2 CHUNKs.
+`Workspace` has views of its ends.
 
 The network acts on up to LANES observations at once, because loading the weights costs as much as the arithmetic. A
 lane's action does not depend on the other lanes. All arithmetic is IEEE double precision in a fixed order, so an

@@ -67,7 +67,7 @@ def test_a_run_of_random_steps_only_is_remarked():
 
 def test_network_style_maps_the_output_onto_the_range():
     style = OffPolicySettings(activation="tanh").network_style(environment())
-    assert style == ("tanh", True, (1.0, 0.0), (2.0, 1.0))
+    assert style == ("tanh", True, (1.0, 0.0), (2.0, 1.0), False)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "ou", "pink"])

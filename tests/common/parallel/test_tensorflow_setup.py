@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment, processor_features
 
 

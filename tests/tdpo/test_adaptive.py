@@ -1,0 +1,102 @@
+"""The adaptive variant: its estimate, its judgement of steps, and what it learns without options."""
+
+import linear_quadratic
+import numpy as np
+import pytest
+
+from envs.control.mechanics import birotor_kernel, double_well_kernel
+from tdpo_baselines.common.parallel.comm import Comm
+from tdpo_baselines.harness import registry
+from tdpo_baselines.tdpo import Config, adaptive
+from tdpo_baselines.tdpo.adaptive import AdaptiveLearner, Trial, draw_held_steps, spread_rows
+
+
+def make_learner(kernel, seed=0, **options):
+    config = Config(**options).fit(kernel)
+    return AdaptiveLearner(config, registry.make_roller(kernel, config), Comm(), seed)
+
+
+def test_perturbations_are_held_from_one_step_to_a_fraction_of_the_horizon():
+    held = draw_held_steps(np.random.default_rng(0), (50, 4), 1000)
+    assert held.shape == (50, 4) and held.min() == 1 and 35 <= held.max() <= 1000 * adaptive.HELD_FRACTION
+    assert np.mean(held <= 6) == pytest.approx(0.5, abs=0.05)  # log-uniform: half below the square root
+    assert draw_held_steps(np.random.default_rng(0), (5, 4), 10).max() == 1
+
+
+def test_rows_are_spread_over_the_perturbed_steps():
+    steps, weights = spread_rows(np.array([[1, 3, 4, 40]]))
+    assert weights.sum(axis=2) == pytest.approx(1)
+    chosen = [sorted(set(s[w > 0].tolist())) for s, w in zip(steps[0], weights[0])]
+    assert chosen == [[0], [0, 1, 2], [0, 1, 2, 3], [5, 15, 25, 35]]
+
+
+def test_step_is_taken_back_only_if_it_lost_more_than_tolerated():
+    trial = Trial(np.zeros(2), tolerated_loss=0.5, radius=0.1)
+    assert [trial.judge(gain)[1] for gain in (1.0, -0.4, -0.6, np.nan, -np.inf)] == [True, True, False, False, False]
+    assert trial.judge(1.0)[0].radius > 0.1 > trial.judge(-0.4)[0].radius == trial.judge(-0.6)[0].radius
+
+
+def test_gradient_is_the_payoffs_where_every_perturbation_lasts_one_step(monkeypatch):
+    """Many small perturbations of single steps, no clipping: the remembered rows give the gradient."""
+    monkeypatch.setattr(adaptive, "HELD_FRACTION", 0.0)
+    monkeypatch.setattr(adaptive, "ADVANTAGE_CLIP", None)
+    monkeypatch.setattr(adaptive, "PERTURBATIONS", (1e-4, 1e-4))
+    learner = make_learner(linear_quadratic.kernel(), num_trajectories=400, num_branches=8, hidden_sizes=(), gamma=0.95)
+    theta = learner.theta
+    learner.iterate(0, 0)
+    observations, gradients, _ = (part[0] for part in learner.memory)
+    weights = observations.T @ gradients  # d payoff / d weights of the linear policy
+    expected = np.zeros((2, 2))
+    starts = learner.roller.start_states(np.random.default_rng(1).random((4000, 2)))
+    for index in np.ndindex(2, 2):
+        payoffs = []
+        for sign in (1e-4, -1e-4):
+            changed = theta.copy()
+            changed[index[0] * 2 + index[1]] += sign
+            payoffs.append(
+                learner.roller.rollouts(changed, starts).discounted_returns.mean() / sum(0.95 ** np.arange(30))
+            )
+        expected[index] = (payoffs[0] - payoffs[1]) / 2e-4
+    assert np.linalg.norm(weights - expected) < 0.1 * np.linalg.norm(expected)
+
+
+def test_reaches_the_optimum_of_the_linear_quadratic_toy_without_options():
+    learner = make_learner(linear_quadratic.kernel(), hidden_sizes=(), gamma=1.0)
+    for iteration in range(250):
+        learner.iterate(iteration, 0)
+    best = linear_quadratic.mean_cost(linear_quadratic.best_gain())
+    assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.02 * best
+
+
+def test_resumed_learner_goes_on_the_same():
+    learner, again = (make_learner(birotor_kernel(), hidden_sizes=(8,)) for _ in range(2))
+    for iteration in range(6):
+        if iteration == 3:
+            again.load_state(learner.state())
+        if iteration >= 3:
+            again.iterate(iteration, 0)
+        learner.iterate(iteration, 0)
+    assert np.array_equal(learner.theta, again.theta) and np.array_equal(learner.memory.weights, again.memory.weights)
+
+
+def test_all_simulated_steps_are_counted_and_the_policy_is_compared_with_the_one_before():
+    learner = make_learner(double_well_kernel(), num_trajectories=3, num_branches=1)
+    horizon, first, second = 300, learner.iterate(0, 0), learner.iterate(1, 0)
+    assert 3 * horizon < first["num_timesteps"] <= 3 * horizon + 6 * horizon
+    assert 6 * horizon < second["num_timesteps"] <= 6 * horizon + 6 * horizon
+    assert first["gain"] == 0 != second["gain"]
+
+
+def test_single_start_is_rolled_out_once():
+    learner = make_learner(
+        linear_quadratic.fixed_start_kernel(), num_trajectories=4, num_branches=2, max_branch_steps=5
+    )
+    row = learner.iterate(0, 0)
+    assert row["num_episodes"] == 1 and row["num_timesteps"] <= 30 + 2 * 8 * 5
+
+
+def test_predicted_gain_is_limited_by_the_size_of_the_rewards():
+    learner = make_learner(double_well_kernel())
+    row = learner.iterate(0, 0)
+    assert 0 < row["predicted_gain"] <= adaptive.GAIN_CAP * abs(row["payoff"]) * 1.0001
+    assert row["step_w"] <= learner.trial.radius * 1.0001
