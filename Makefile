@@ -24,7 +24,7 @@ $(VENV)/.installed: setup.py constraints.txt
 
 DEMO_RUN := runs/demo
 demo: venv
-	$(MPIRUN) -np $(RANKS) $(BIN)/python -m tdpo_baselines.run --env pendulum-nlr --num_timesteps 6e7 --seed 1 --log_dir $(DEMO_RUN) --resume
+	$(MPIRUN) -np $(RANKS) $(BIN)/python -m tdpo_baselines.run --env pendulum-nlr --num_timesteps 2e7 --seed 1 --log_dir $(DEMO_RUN) --resume
 	$(BIN)/python -m tdpo_baselines.evaluate $(DEMO_RUN) --plot demo.png
 	@echo "demo.png shows the angle in time and frequency against its targets; the run is in $(DEMO_RUN)"
 
