@@ -77,15 +77,22 @@ def measure(environment: str, num_trajectories: int, launched: float) -> None:
         print(MARK + json.dumps(result), flush=True)
 
 
+PENDULUM = (
+    *("--set", "variant=basic", "num_trajectories=16", "branch_times=uniform", "exploration_std=1"),
+    *("--set", "c2=0", "c1_over_c2=0", "delta_max=0.2", "cg_damping=0.3", "cg_tolerance=0.001"),
+)
+
+
 def resolve_run(environment: str, num_trajectories: int):
-    """Return the run with the shipped settings and at least `num_trajectories`."""
+    """Return the run of the basic variant with its shipped settings and at least `num_trajectories`."""
     from tdpo_baselines.harness.resolve import resolve
     from tdpo_baselines.run import parse
 
-    run = resolve(parse(["--env", environment]))
+    arguments = ["--env", environment, *(PENDULUM if environment.startswith("pendulum") else ())]
+    run = resolve(parse(arguments))
     if num_trajectories <= run.config.options["num_trajectories"]:
         return run
-    return resolve(parse(["--env", environment, "--num_trajectories", str(num_trajectories)]))
+    return resolve(parse([*arguments, "--num_trajectories", str(num_trajectories)]))
 
 
 class Clock:

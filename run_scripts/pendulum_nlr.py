@@ -13,14 +13,14 @@ OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # limits of a solved
 EPISODES = ("--episodes", "100")
 
 EXPERIMENTS = {
-    "main": Experiment("Main variant, no options", "pendulum-nlr", range(10), 2e7),
+    "main": Experiment("Main variant, no options", "pendulum-nlr", range(10), 1e7),
     **{
-        f"variant-{v}": Experiment(f"Variant {v}, no options", f"pendulum-nlr-{v}", range(3), 2e7) for v in range(2, 10)
+        f"variant-{v}": Experiment(f"Variant {v}, no options", f"pendulum-nlr-{v}", range(3), 1e7) for v in range(2, 10)
     },
     "full-starts": Experiment(
-        "Main variant, starts on the whole circle", "pendulum-nlr", range(3), 5e7, ("--set", "env.start_scale=1")
+        "Main variant, starts on the whole circle", "pendulum-nlr", range(3), 2e7, ("--set", "env.start_scale=1")
     ),
-    "paper": Experiment("Main variant, the paper's settings", "pendulum-nlr", range(3), 2e7, ("--preset", "paper")),
+    "paper": Experiment("Main variant, the paper's settings", "pendulum-nlr", range(3), 1e7, ("--preset", "paper")),
 }
 HEADER = "seed | return | offset error (rad) | amplitude / limit | in-band share | steps (M) | minutes | solved"
 

@@ -60,7 +60,7 @@ SHARED = "steps_per_round=100 updates_per_round=3 rounds_per_iteration=3 random_
 FEW_ROWS = "variant=basic num_branches=2 c2=0 c1_over_c2=0 delta_max=0.2 exploration_std=1 cg_damping=0.3"
 KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on every rank, so they are few
     "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
-    "adaptive": (2, 3, "--env pendulum-nlr --set num_branches=2"),
+    "adaptive": (5, 3, "--env pendulum-nlr --set num_branches=2"),
     "adaptive, one start": (2, 1, "--env leg --preset none --set max_branch_steps=50"),
     "adaptive, early ends": (3, 2, "--env birotor --set num_branches=2"),
     "few rows": (2, 3, f"--env pendulum-nlr --set {FEW_ROWS}"),  # on two cores: by every rank, then by rank 0

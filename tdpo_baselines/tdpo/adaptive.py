@@ -15,7 +15,7 @@ Differences from the basic variant
 Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates remembered)
   name                shape                meaning
   held_steps          [N, K]               steps for which a perturbation is held
-  deltas              [N, K, D, A]         change of the executed action, D = largest of held_steps
+  deltas              [N, K, D, A]         change of the executed action, D = longest_hold
   excess              [N, K, D, A]         policy's output minus the action within its limits
   radius                                   r.m.s. change of the action per update at most, in half ranges
 """
@@ -93,11 +93,16 @@ class Trial(NamedTuple):
         return self._replace(radius=max((SHRINK if is_kept else SHRINK_BACK) * self.radius, low)), is_kept
 
 
+def longest_hold(horizon: int) -> int:
+    """Return the largest number of steps for which a perturbation is held."""
+    return max(1, round(HELD_FRACTION * horizon))
+
+
 def draw_held_steps(rng: np.random.Generator, shape: tuple[int, int], horizon: int) -> np.ndarray:
     """Draw the number of steps [N, K] of each perturbation: stratified, log-uniform."""
     num = shape[0] * shape[1]
     quantiles = rng.permutation((np.arange(num) + rng.random()) / num).reshape(shape)
-    return np.maximum(1, np.round(max(1.0, HELD_FRACTION * horizon) ** quantiles)).astype(np.int64)
+    return np.maximum(1, np.round(longest_hold(horizon) ** quantiles)).astype(np.int64)
 
 
 def spread_rows(held_steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +195,7 @@ class AdaptiveLearner:
         """Roll the branches of this rank's main trajectories out, and return the sample of all ranks."""
         main, n, states, times, weights, _ = mains
         held_steps = np.minimum(held_steps, main.lengths[n][:, None] - times)
-        held = np.arange(held_steps.max(initial=1))  # [D]
+        held = np.arange(longest_hold(self.roller.horizon))  # [D], the same on all ranks: sums depend on it
         here = (n[:, None, None], np.minimum(times[..., None] + held, main.lengths[n][:, None, None] - 1))
         observations, actions = main.observations[here], main.actions[here]  # [N, K, D, ...]
         excess = self._forward(self.theta, observations) - actions
@@ -218,7 +223,7 @@ class AdaptiveLearner:
             weights=weights,
             returns=main.rewards.sum(axis=1)[n],
             discounted_returns=main.discounted_returns[n],
-            reward_sizes=(np.abs(main.rewards) @ self._discounts)[n],
+            reward_sizes=(np.abs(main.rewards) * self._discounts).sum(axis=1)[n],
             lengths=main.lengths[n],
             observation_sums=main.observations.sum(axis=1)[n],
             observation_squares=np.square(main.observations).sum(axis=1)[n],
@@ -257,7 +262,8 @@ class AdaptiveLearner:
         def total(groups: np.ndarray) -> np.ndarray:
             return comm.sum(groups, NUM_REMEMBERED)
 
-        trace = total((weights * jacobian.squared_norms()).sum(axis=(1, 2))[:, None])[0]
+        traces = [(w * norms).sum() for w, norms in zip(weights, jacobian.squared_norms())]
+        trace = total(np.reshape(traces, (-1, 1)))[0]
         solution = cg.solve(
             lambda v: total(wasserstein_product(jacobian, weights, v)),
             total(jacobian.vjp(gradients)),

@@ -83,6 +83,17 @@ def test_group_has_the_same_bits_alone_and_among_others(kind, dtype):
         assert np.array_equal(alone[0], together[n])
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_squared_norms_are_the_diagonal_of_the_gram_matrix_and_of_each_group_alone(style):
+    sizes = (3, 8, 6, 2)
+    theta, observations, _ = problem(Jacobian, sizes, style)
+    together = Jacobian(theta, observations, sizes).squared_norms()
+    for n in range(N):
+        alone = Jacobian(theta, observations[n : n + 1], sizes)
+        assert np.array_equal(alone.squared_norms()[0], together[n])
+        np.testing.assert_allclose(together[n].ravel(), np.diag(alone.gram()), rtol=1e-12)
+
+
 def test_single_precision_is_close():
     sizes = (3, 8, 6, 2)
     theta, observations, expected = problem(Jacobian, sizes)
