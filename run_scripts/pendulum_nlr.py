@@ -15,7 +15,14 @@ EPISODES = ("--episodes", "100")
 EXPERIMENTS = {
     "main": Experiment("Main variant, no options", "pendulum-nlr", range(10), 1e7),
     **{
-        f"variant-{v}": Experiment(f"Variant {v}, no options", f"pendulum-nlr-{v}", range(3), 1e7) for v in range(2, 10)
+        f"variant-{v}": Experiment(
+            f"Variant {v}, no options",
+            f"pendulum-nlr-{v}",
+            range(3),
+            1e7,
+            ("--preset", "none") if v in (2, 5, 8) else (),
+        )
+        for v in range(2, 10)
     },
     "full-starts": Experiment(
         "Main variant, starts on the whole circle", "pendulum-nlr", range(3), 2e7, ("--set", "env.start_scale=1")
