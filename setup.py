@@ -3,6 +3,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "latex2mathml>=3.77"]
+EXPORT = ["onnx>=1.15", "onnxruntime>=1.17"]  # the second runs what the first writes
 
 setup(
     name="tdpo_baselines",
@@ -13,7 +14,11 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
-    package_data={"tdpo_baselines": ["py.typed", "*/presets.json"], "envs": ["py.typed"], "envs.leg": ["leg.xml"]},
+    package_data={
+        "tdpo_baselines": ["py.typed", "*/presets.json", "exporting/*.[ch]"],
+        "envs": ["py.typed"],
+        "envs.leg": ["leg.xml"],
+    },
     install_requires=[
         "numpy>=1.26",
         "numba>=0.60",
@@ -28,7 +33,17 @@ setup(
         "site-mpi": ["mpi4py>=4.0"],
         "tensorboard": ["tensorboard>=2.16"],
         "gym": ["gym>=0.25"],  # environments of the classic library, as gym:Id
+        "export": EXPORT,
         "docs": DOCS,
-        "dev": ["pytest>=8.0", "pytest-xdist>=3.5", "scipy>=1.11", "gym>=0.26", "ruff>=0.6", "mypy>=1.11", *DOCS],
+        "dev": [
+            "pytest>=8.0",
+            "pytest-xdist>=3.5",
+            "scipy>=1.11",
+            "gym>=0.26",
+            "ruff>=0.6",
+            "mypy>=1.11",
+            *EXPORT,
+            *DOCS,
+        ],
     },
 )

@@ -13,7 +13,7 @@ from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from .kernel import Kernel
+from .kernel import Interface, Kernel
 
 # ruff: noqa: F821
 
@@ -83,12 +83,20 @@ def delay_actions(kernel: Kernel, delay_steps: int) -> Kernel:
         observe=compile_template(delayed_observe, inner_observe=kernel.observe, **sizes),
         step=compile_template(delayed_step, inner_step=kernel.step, **sizes),
         state_size=kernel.state_size + delay_steps * kernel.action_size + 1,
+        interface=_delay_interface(kernel.interface, delay_steps),
         begin=on_inner(kernel.begin),
         describe=on_inner(kernel.describe),
         measure=on_inner(kernel.measure),
         draw=on_inner(kernel.draw),
         render=on_inner(kernel.render),
     )
+
+
+def _delay_interface(interface: Interface | None, delay_steps: int) -> Interface | None:
+    """Return the interface with the delay of its actions prolonged."""
+    if interface is None:
+        return None
+    return replace(interface, action_delay_s=interface.action_delay_s + delay_steps / interface.control_rate_hz)
 
 
 class ActionDelay(gymnasium.Wrapper):

@@ -19,6 +19,17 @@ import numpy as np
 
 
 @dataclass(frozen=True)
+class Interface:
+    """The signals and the timing that a controller outside of the simulation must reproduce."""
+
+    observations: Mapping[str, str]  # unit of every entry by its name, in order; "1" without unit
+    actions: Mapping[str, str]
+    control_rate_hz: float
+    observation_delay_s: float = 0.0
+    action_delay_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A compiled environment. Shapes: O observation, A action, S state, T steps."""
 
@@ -39,6 +50,8 @@ class Kernel:
     """True if `step` clips the action to its range."""
     start_values: Mapping[str, int] = field(default_factory=dict)
     """Quantities by which a start can be given, and their indices in the state."""
+    interface: Interface | None = None
+    """Names, units, control rate and delays, for `export`."""
     begin: Callable | None = None
     """begin(params, state): complete a state whose start values were set by hand."""
     describe: Callable[[Any, np.ndarray], dict[str, float]] | None = None

@@ -35,7 +35,16 @@ def spring_step(params, state, action):
 def delayed_spring_kernel() -> Kernel:
     """Return the mass on a spring with a delayed force."""
     kernel = make_task(
-        spring_reset, observe_all, spring_step, dt=0.05, num_steps=100, sizes=(2, 1, 2), low=[-5.0], high=[5.0]
+        spring_reset,
+        observe_all,
+        spring_step,
+        dt=0.05,
+        num_steps=100,
+        sizes=(2, 1),
+        observations={"position": "m", "rate": "m/s"},
+        actions={"force": "N"},
+        low=-5.0,
+        high=5.0,
     )
     return delay_actions(kernel, 5)
 
@@ -66,7 +75,16 @@ def double_well_step(params, state, action):
 def double_well_kernel() -> Kernel:
     """Return the double-well oscillator."""
     return make_task(
-        double_well_reset, observe_all, double_well_step, dt=0.1, num_steps=300, sizes=(4, 1, 2), low=[-1.0], high=[1.0]
+        double_well_reset,
+        observe_all,
+        double_well_step,
+        dt=0.1,
+        num_steps=300,
+        sizes=(4, 1),
+        observations={"position": "m", "rate": "m/s"},
+        actions={"force": "N"},
+        low=-1.0,
+        high=1.0,
     )
 
 
@@ -97,7 +115,16 @@ def cart_pole_step(params, state, action):
 def cart_pole_kernel() -> Kernel:
     """Return the cart with a pole and a force that acts 40 ms late."""
     kernel = make_task(
-        cart_pole_reset, observe_all, cart_pole_step, dt=0.02, num_steps=500, sizes=(4, 4, 4), low=[-10.0], high=[10.0]
+        cart_pole_reset,
+        observe_all,
+        cart_pole_step,
+        dt=0.02,
+        num_steps=500,
+        sizes=(4, 4),
+        observations={"position": "m", "rate": "m/s", "angle": "rad", "angular_rate": "rad/s"},
+        actions={"force": "N"},
+        low=-10.0,
+        high=10.0,
     )
     return delay_actions(kernel, 2)
 
@@ -133,6 +160,14 @@ def birotor_step(params, state, action):
 def birotor_kernel() -> Kernel:
     """Return the planar birotor."""
     return make_task(
-        birotor_reset, observe_all, birotor_step, dt=0.02, num_steps=250, sizes=(6, 3, 6), low=[0.0, 0.0],
-        high=[10.0, 10.0],
-    )  # fmt: skip
+        birotor_reset,
+        observe_all,
+        birotor_step,
+        dt=0.02,
+        num_steps=250,
+        sizes=(6, 3),
+        observations={"x": "m", "z": "m", "angle": "rad", "x_rate": "m/s", "z_rate": "m/s", "angular_rate": "rad/s"},
+        actions={"left_thrust": "N", "right_thrust": "N"},
+        low=0.0,
+        high=10.0,
+    )

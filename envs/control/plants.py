@@ -34,7 +34,16 @@ def dead_time_step(params, state, action):
 def dead_time_kernel() -> Kernel:
     """Return the plant behind a dead time."""
     kernel = make_task(
-        dead_time_reset, observe_two, dead_time_step, dt=0.05, num_steps=200, sizes=(2, 1, 2), low=[-3.0], high=[3.0]
+        dead_time_reset,
+        observe_two,
+        dead_time_step,
+        dt=0.05,
+        num_steps=200,
+        sizes=(2, 1),
+        observations={"output": "1", "reference": "1"},
+        actions={"input": "1"},
+        low=-3.0,
+        high=3.0,
     )
     return delay_actions(kernel, 10)
 
@@ -66,9 +75,17 @@ def step_response_step(params, state, action):
 def step_response_kernel() -> Kernel:
     """Return the step response with limited overshoot."""
     return make_task(
-        step_response_reset, observe_two, step_response_step, dt=0.05, num_steps=200, sizes=(5, 1, 2), low=[-3.0],
-        high=[3.0],
-    )  # fmt: skip
+        step_response_reset,
+        observe_two,
+        step_response_step,
+        dt=0.05,
+        num_steps=200,
+        sizes=(5, 1),
+        observations={"output": "1", "rate": "1/s"},
+        actions={"input": "1"},
+        low=-3.0,
+        high=3.0,
+    )
 
 
 # Two-mass drive. A motor turns a load through a spring; the load should turn at rate 1 without ringing. Only motor rate
@@ -113,9 +130,17 @@ def two_mass_kernel() -> Kernel:
     """Return the resonant drive with a reward in the frequency domain."""
     num = 5 + 2 * len(FREQUENCIES)
     return make_task(
-        two_mass_reset, two_mass_observe, two_mass_step, dt=0.02, num_steps=300, sizes=(num, 1, 2), low=[-2.0],
-        high=[2.0],
-    )  # fmt: skip
+        two_mass_reset,
+        two_mass_observe,
+        two_mass_step,
+        dt=0.02,
+        num_steps=300,
+        sizes=(num, 1),
+        observations={"motor_rate": "rad/s", "twist": "rad"},
+        actions={"torque": "N m"},
+        low=-2.0,
+        high=2.0,
+    )
 
 
 # Chain. Three masses joined by springs, a force on each, a quadratic cost: the optimum is known (Riccati).
@@ -156,6 +181,14 @@ def chain_step(params, state, action):
 def chain_kernel() -> Kernel:
     """Return the chain of masses."""
     return make_task(
-        chain_reset, chain_observe, chain_step, dt=0.05, num_steps=100, sizes=(6, 6, 6), low=[-10.0] * 3,
-        high=[10.0] * 3,
-    )  # fmt: skip
+        chain_reset,
+        chain_observe,
+        chain_step,
+        dt=0.05,
+        num_steps=100,
+        sizes=(6, 6),
+        observations={f"position_{i}": "m" for i in range(3)} | {f"rate_{i}": "m/s" for i in range(3)},
+        actions={f"force_{i}": "N" for i in range(3)},
+        low=-10.0,
+        high=10.0,
+    )

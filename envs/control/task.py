@@ -1,12 +1,13 @@
 """Make the kernels of the small control tasks from three functions each."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Kernel
+from ..kernel import Interface, Kernel
 
 
 class Params(NamedTuple):
@@ -17,10 +18,24 @@ class Params(NamedTuple):
 
 
 def make_task(
-    reset, observe, step, *, dt: float, num_steps: int, sizes: tuple[int, int, int], low: list[float], high: list[float]
+    reset,
+    observe,
+    step,
+    *,
+    dt: float,
+    num_steps: int,
+    sizes: tuple[int, int],
+    observations: Mapping[str, str],
+    actions: Mapping[str, str],
+    low: float,
+    high: float,
 ) -> Kernel:
-    """Return a kernel; `sizes` are those of state, start and observation, `low` and `high` limit the actions."""
-    state_size, start_size, observation_size = sizes
+    """Return a kernel.
+
+    `sizes` are those of state and start. `observations` and `actions` are units by name; all actions are limited to
+    `low` and `high`.
+    """
+    state_size, start_size = sizes
     return Kernel(
         params=Params(dt, num_steps),
         reset=compile_template(reset),
@@ -29,8 +44,9 @@ def make_task(
         horizon=num_steps,
         state_size=state_size,
         start_size=start_size,
-        observation_low=np.full(observation_size, -np.inf),
-        observation_high=np.full(observation_size, np.inf),
-        action_low=np.array(low),
-        action_high=np.array(high),
+        observation_low=np.full(len(observations), -np.inf),
+        observation_high=np.full(len(observations), np.inf),
+        action_low=np.full(len(actions), low),
+        action_high=np.full(len(actions), high),
+        interface=Interface(observations, actions, 1 / dt),
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Kernel
+from ..kernel import Interface, Kernel
 from . import dynamics, model, report, reward
 from .noise import NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE, read_template
 from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state_size
@@ -15,6 +15,8 @@ SIMPLE_START = (0.4, math.radians(-50), math.radians(-100))  # height, hip, knee
 START_VALUES = {"height": POSITION, "theta_hip": POSITION + 1, "theta_knee": POSITION + 2}
 SIMPLE_BROKEN_REWARD = -100.0  # per step after the simulation diverged
 REWARDS = ("dense", "simple")
+OBSERVATIONS = {"hip_angle": "rad", "knee_angle": "rad", "hip_rate": "rad/s", "knee_rate": "rad/s"}
+ACTIONS = {"hip_torque": "N m", "knee_torque": "N m"}
 HIP_STARTS = {"paper": (-180.0, -30.0), "code": (-180.0, 30.0)}  # degrees
 
 
@@ -128,6 +130,13 @@ def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray]
         action_high=np.full(2, 10.0),
         is_action_limited=False,
         start_values=START_VALUES,
+        interface=Interface(
+            OBSERVATIONS,
+            ACTIONS,
+            control_rate_hz,
+            observation_delay_s=params.observation_delay / PHYSICS_RATE_HZ,
+            action_delay_s=params.torque_delay / PHYSICS_RATE_HZ,
+        ),
         begin=compile_template(dynamics.begin),
         describe=report.describe,
         measure=report.measure,

@@ -8,8 +8,18 @@ from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Kernel
-from .physics import EPISODE_SECONDS, MAX_RATE, START_VALUES, check_start_scale, observe_cos_sin, place, swing
+from ..kernel import Interface, Kernel
+from .physics import (
+    COS_SIN,
+    EPISODE_SECONDS,
+    MAX_RATE,
+    START_VALUES,
+    TORQUE,
+    check_start_scale,
+    observe_cos_sin,
+    place,
+    swing,
+)
 
 MAX_TORQUE = 2.0  # N m
 
@@ -57,4 +67,5 @@ def long_kernel(control_rate_hz: float = 20, start_scale: float = 1.0) -> Kernel
         action_low=np.array([-MAX_TORQUE]),
         action_high=np.array([MAX_TORQUE]),
         start_values=START_VALUES,
+        interface=Interface(COS_SIN, TORQUE, control_rate_hz),
     )

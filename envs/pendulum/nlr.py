@@ -8,7 +8,7 @@ from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Kernel
+from ..kernel import Interface, Kernel
 from .nlr_figure import draw_oscillation
 from .nlr_reward import (
     DT,
@@ -20,7 +20,7 @@ from .nlr_reward import (
     spectrum_measures,
     trajectory_reward,
 )
-from .physics import MAX_RATE, START_VALUES, check_start_scale, observe_cos_sin, place, swing
+from .physics import ANGLE, COS_SIN, MAX_RATE, START_VALUES, TORQUE, check_start_scale, observe_cos_sin, place, swing
 
 MAX_TORQUE = 40.0  # N m
 STEP = 2  # indices in the state
@@ -122,6 +122,7 @@ def nlr_kernel(
         action_low=np.array([-MAX_TORQUE]),
         action_high=np.array([MAX_TORQUE]),
         start_values=START_VALUES,
+        interface=Interface(COS_SIN if use_cos_sin else ANGLE, TORQUE, 1 / DT),
         measure=measure,
         draw=draw,
     )

@@ -10,6 +10,9 @@ from numba import njit
 MAX_RATE = 8.0
 EPISODE_SECONDS = 10.0
 START_VALUES = {"angle": 0, "rate": 1}  # name: index in the state
+ANGLE = {"angle": "rad", "rate": "rad/s"}  # units of the observations
+COS_SIN = {"cos_angle": "1", "sin_angle": "1", "rate": "rad/s"}
+TORQUE = {"torque": "N m"}
 
 
 @njit

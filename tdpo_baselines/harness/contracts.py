@@ -33,6 +33,7 @@ class Environment(Protocol):
     action_high: np.ndarray  # [A]
     is_action_limited: Any  # whether the environment clips actions to their range, for all or for each [A]
     how_branches_start: str  # shown before a run; empty if there is nothing to say
+    interface: Any  # names and units of the signals, control rate, delays, for `export`; None if unknown
     measure: Callable | None  # measure(params, final_state): named results of a finished episode, for `evaluate`
     draw: Callable | None  # draw(params, states): a figure of an episode, for `evaluate --plot`
 

@@ -24,7 +24,7 @@ class GymEnvironment:
 
     start_size = 1  # the seed, as a number in the unit interval
     is_action_limited = True
-    measure = draw = None
+    measure = draw = interface = None
 
     def __init__(self, env: Any):
         self.env = env
