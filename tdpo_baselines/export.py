@@ -58,11 +58,11 @@ def export(
     precision = check_request(format, name, precision, safety)
     names = [*(pattern.format(name) for pattern in FILES[format]), "contract.json"]
     require_free(out, names)
-    environment = make_environment(trained.config, trusted)
-    safety, rate = safety.fit(environment.action_size), contract.choose_rate(environment, rate_hz)
-    controller = make_controller(trained, environment, safety, rate, name=name, precision=precision)
+    roller = make_roller(trained, trusted)
+    safety, rate = safety.fit(roller.layer_sizes[-1]), contract.choose_rate(roller.environment, rate_hz)
+    controller = make_controller(trained, roller, safety, rate, name=name, precision=precision)
     told = {"format": format, "files": names[:-1], "name": name, "precision": precision, **describe_run(trained)}
-    told |= contract.describe(controller, environment, rate) | {"safety": asdict(safety)}
+    told |= contract.describe(controller, roller.environment, rate) | {"safety": asdict(safety)}
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as partial:
         WRITERS[format](Path(partial), controller)
@@ -71,13 +71,18 @@ def export(
     return [out / file for file in names]
 
 
+def make_roller(trained: Trained, trusted: str) -> Any:
+    """Return the policy's network with its environment."""
+    config = trained.config
+    options = registry.algorithm(config.algorithm).Config.from_values(config.options)
+    return registry.make_roller(make_environment(config, trusted), options)
+
+
 def make_controller(
-    trained: Trained, environment: Any, safety: Safety, rate: float | None, *, name: str, precision: str
+    trained: Trained, roller: Any, safety: Safety, rate: float | None, *, name: str, precision: str
 ) -> Controller:
     """Return everything to be written; record an episode for it."""
     config = trained.config
-    options = registry.algorithm(config.algorithm).Config.from_values(config.options)
-    roller = registry.make_roller(environment, options)
     run = f"{config.algorithm} on {config.environment}, seed {config.seed}, iteration {trained.iteration}"
     return Controller(
         policy=safety.limit(make_policy(trained.theta, roller)),

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ assert not [name for name in sys.modules if name.startswith("tdpo_baselines")]
 
 
 def test_tensorflow_alone_acts_like_the_policy_with_a_saved_model(tmp_path):
-    controllers = [make_controller(network, precision=precision, limit=2.5)
-                   for network in NETWORKS for precision in ("double", "float")]  # fmt: skip
+    precisions = cycle(["double", "float"])
+    controllers = [make_controller(network, precision=next(precisions), limit=2.5) for network in NETWORKS]
     folders = [tmp_path / str(number) for number in range(len(controllers))]
     for folder, controller in zip(folders, controllers):
         folder.mkdir()
