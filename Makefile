@@ -48,6 +48,7 @@ bench: venv
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/streams_speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
+	$(BIN)/python benchmarks/export_speed.py
 
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LIBRARIES = {"tensorflow", "mpi4py", "gymnasium", "gym", "mujoco", "matplotlib"}
+LIBRARIES = {"tensorflow", "mpi4py", "gymnasium", "gym", "mujoco", "matplotlib", "onnx"}
 FILES = sorted(str(p.relative_to(ROOT)) for folder in ("envs", "tdpo_baselines") for p in (ROOT / folder).rglob("*.py"))
 
 
@@ -92,8 +92,8 @@ def test_every_module_has_its_test_file():
 def test_importing_the_programs_loads_neither_tensorflow_nor_mpi_nor_touches_files(tmp_path):
     code = (
         "import sys, envs, tdpo_baselines.tdpo, tdpo_baselines.td3, tdpo_baselines.trpo\n"
-        "import tdpo_baselines.run, tdpo_baselines.evaluate, tdpo_baselines.plot\n"
-        "assert not {'tensorflow', 'mpi4py', 'matplotlib'} & set(sys.modules), set(sys.modules)\n"
+        "import tdpo_baselines.run, tdpo_baselines.evaluate, tdpo_baselines.plot, tdpo_baselines.export\n"
+        "assert not {'tensorflow', 'mpi4py', 'matplotlib', 'onnx'} & set(sys.modules), set(sys.modules)\n"
     )
     environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment)

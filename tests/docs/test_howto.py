@@ -1,4 +1,6 @@
-"""The how-to pages, followed to the letter in a copy of the packages."""
+"""The how-to pages and the page on export, followed to the letter in a copy of the packages."""
+
+import shutil
 
 import pytest
 from pages import Workshop
@@ -29,3 +31,9 @@ def test_environment_page_leads_to_an_environment_that_tdpo_learns(workshop):
 def test_command_page_leads_to_a_command_that_compares_runs(workshop):
     printed = workshop.follow("docs/howto/command.md")
     assert "(runs/a)" in printed and "(runs/b)" in printed and "2 passed" in printed
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_export_page_leads_to_a_controller_that_checks_itself_and_runs(workshop):
+    printed = workshop.follow("docs/export.md")
+    assert "largest difference 0, tolerance 0: passed" in printed and "\n8000 steps, torques " in printed

@@ -17,7 +17,7 @@ from pages import read_blocks, read_commands
 from programs import ROOT
 
 from hpc import submit
-from tdpo_baselines import evaluate, plot, run
+from tdpo_baselines import evaluate, export, plot, run
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import resolve
 
@@ -144,6 +144,11 @@ def test_training_command_is_accepted(page, arguments):
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.evaluate"))
 def test_evaluation_command_is_accepted(page, arguments):
     assert evaluate.parse(shlex.split(arguments)).path
+
+
+@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.export"))
+def test_export_command_is_accepted(page, arguments):
+    assert export.parse(shlex.split(arguments)).path
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.plot"))

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 
+from envs.action_delay import delay_actions
+from envs.control.mechanics import delayed_spring_kernel
 from envs.leg.kernels import simple_kernel
 from envs.pendulum.long import long_kernel
 from envs.pendulum.nlr import nlr_kernel
+from tdpo_baselines.harness import registry
 
 
 @pytest.mark.parametrize("make", [long_kernel, nlr_kernel, simple_kernel])
@@ -34,3 +37,19 @@ def test_start_values_are_placed_and_others_refused():
     for wrong in (float("inf"), "1", True):
         with pytest.raises(ValueError, match="angle must be a finite number"):
             kernel.place(state, {"angle": wrong})
+
+
+@pytest.mark.parametrize("name", registry.ENVIRONMENTS)
+def test_interface_has_a_name_for_every_signal(name):
+    kernel = registry.make_environment(name, registry.resolve_options(name, {}))
+    assert len(kernel.interface.observations) == kernel.observation_size
+    assert len(kernel.interface.actions) == kernel.action_size
+
+
+def test_interface_has_the_rate_and_the_delays_of_the_simulation():
+    assert nlr_kernel().interface.control_rate_hz == 20 and long_kernel(500).interface.control_rate_hz == 500
+    leg = delay_actions(simple_kernel(control_rate_hz=1000), 3).interface
+    assert (leg.control_rate_hz, leg.observation_delay_s, leg.action_delay_s) == (1000, 0.001, 0.001 + 0.003)
+    assert delayed_spring_kernel().interface.action_delay_s == pytest.approx(0.25)
+    cos_sin = nlr_kernel(observation="cos_sin").interface
+    assert list(cos_sin.observations) == ["cos_angle", "sin_angle", "rate"]
