@@ -142,21 +142,12 @@ def move_into(folder: Path, out: Path, names: list[str]) -> None:
         (folder / file).replace(out / file)
 
 
-def parse_positive(text: str) -> tuple[float, ...]:
-    """Parse positive numbers separated by commas."""
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """Parse numbers separated by commas."""
     try:
-        numbers = tuple(float(parse_number("each number", part)) for part in text.split(","))
+        return tuple(parse_number("each number", part) for part in text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-    if min(numbers) <= 0:
-        raise argparse.ArgumentTypeError(f"expected positive numbers, got {text!r}")
-    return numbers
-
-
-def parse_one_positive(text: str) -> float:
-    """Parse a positive number."""
-    (number,) = parse_positive(text.replace(",", " "))
-    return number
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -170,12 +161,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--name", default="policy", help="prefix of files and C functions (default: policy)")
     add("--precision", choices=("double", "float"), help="of the numbers (default: double; tflite: float)")
     add("--env", default="", metavar="NAME", help="the run's environment, to allow importing its module (module:Id)")
+    add("--rate_hz", type=float, metavar="HZ", help="control rate, if the environment does not state it")
     safety = parser.add_argument_group("safety options, in the action's units; one number, or one per action: 5,8")
     add = safety.add_argument
-    add("--output_limit", type=parse_positive, metavar="SIZE", help="largest size of an action")
-    add("--rate_limit", type=parse_positive, metavar="RATE", help="largest change of an action per second (c only)")
-    add("--low_pass", type=parse_one_positive, metavar="HZ", help="cut-off of a first-order filter (c only)")
-    add("--rate_hz", type=parse_one_positive, metavar="HZ", help="control rate, if the environment does not state it")
+    add("--output_limit", type=parse_numbers, metavar="SIZE", help="largest size of an action")
+    add("--rate_limit", type=parse_numbers, metavar="RATE", help="largest change of an action per second (c only)")
+    add("--low_pass", type=float, metavar="HZ", help="cut-off of a first-order filter (c only)")
     return parser.parse_args(arguments)
 
 
@@ -183,9 +174,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; return the exit code."""
     prepare_environment()
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
-    safety = Safety(parsed.output_limit, parsed.rate_limit, parsed.low_pass)
     options = {"name": parsed.name, "precision": parsed.precision, "rate_hz": parsed.rate_hz, "trusted": parsed.env}
     try:
+        safety = Safety(parsed.output_limit, parsed.rate_limit, parsed.low_pass)
         trained = load(parsed.path, use_best=parsed.best)
         for path in export(trained, parsed.out, format=parsed.format, safety=safety, **options):
             print(f"-> {path}")

@@ -150,6 +150,7 @@ def test_missing_package_leaves_nothing_behind(run, tmp_path, capsys, monkeypatc
     [
         (["--format", "onnx", "--low_pass", "5"], "pass --format c"),
         (["--format", "tflite", "--precision", "double"], "precision of format tflite must be float"),
+        (["--format", "c", "--rate_limit", "0"], "rate_limit must be positive and finite, got 0.0"),
         (["--format", "c", "--name", "2nd"], "name must be letters"),
         (["--format", "c", "--rate_hz", "50"], "rate_hz must be 20"),
         (["--format", "c", "--low_pass", "10"], "low_pass must be below half the control rate, 10 Hz, got 10"),
@@ -163,7 +164,7 @@ def test_options_that_do_not_fit_are_refused(run, arguments, message, tmp_path, 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--format", "rust"], ["--format", "c", "--rate_limit", "-1"], ["--format", "c", "--low_pass", "x"], []],
+    [["--format", "rust"], ["--format", "c", "--rate_limit", "1,"], ["--format", "c", "--low_pass", "x"], []],
 )
 def test_words_that_cannot_be_parsed_are_refused(run, arguments, tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:

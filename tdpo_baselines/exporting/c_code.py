@@ -61,8 +61,8 @@ def check_words(controller: Controller) -> dict[str, Any]:
     is_single = controller.precision == "float"
     return {
         "num_rows": len(rows),
-        "tolerance": f"{10 * error:.3g}" if is_single else "0.0",
-        "tolerance_without_fma": f"{10 * error if is_single else 1e-6 * error:.3g}",
+        "tolerance": f"{10 * error if is_single else 0:.2e}",
+        "tolerance_without_fma": f"{10 * error if is_single else 1e-6 * error:.2e}",
         "observations": _table(rows, dtype),
         "expected": _table(exact, dtype),
     }

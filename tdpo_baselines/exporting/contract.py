@@ -42,6 +42,8 @@ def choose_rate(environment: Any, given: float | None) -> float | None:
     known = None if environment.interface is None else float(environment.interface.control_rate_hz)
     if known is not None and given not in (None, known):
         raise ValueError(f"rate_hz must be {known:g}, at which the policy was trained, got {given:g}; leave it out")
+    if given is not None and not 0 < given < np.inf:
+        raise ValueError(f"rate_hz must be positive and finite, got {given}")
     return given if known is None else known
 
 

@@ -28,6 +28,13 @@ class Safety:
     rate_limit_per_s: tuple[float, ...] | None = None  # largest change of each action
     low_pass_hz: float | None = None  # cut-off of a first-order filter
 
+    def __post_init__(self):
+        cut_off = None if self.low_pass_hz is None else (self.low_pass_hz,)
+        given = {"output_limit": self.output_limit, "rate_limit": self.rate_limit_per_s, "low_pass": cut_off}
+        for name, numbers in given.items():
+            if numbers is not None and not all(0 < number < math.inf for number in numbers):
+                raise ValueError(f"{name} must be positive and finite, got {', '.join(map(str, numbers))}")
+
     @property
     def needs_memory(self) -> bool:
         """True if an action depends on those before it."""

@@ -1,5 +1,6 @@
 """Compiled C code against the compiled policy of the rollouts."""
 
+import shutil
 import subprocess
 from dataclasses import replace
 
@@ -58,6 +59,14 @@ def test_limits_are_those_of_the_environment(network, tmp_path):
     rows = spread(500, controller.policy.sizes[0])
     actions = run_c(controller, rows, tmp_path)
     assert same_bits(actions, controller.policy.act(rows)) and np.abs(actions).max() == 0.75
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_one_action_may_be_limited_and_another_not(precision, tmp_path):
+    controller = make_controller(precision=precision)
+    controller.policy.low[:], controller.policy.high[:] = (-np.inf, 0.25), (np.inf, 0.5)
+    actions = run_c(controller, spread(500, 4), tmp_path)
+    assert np.abs(actions[:, 0]).max() > 10 and actions[:, 1].min() == 0.25 and actions[:, 1].max() == 0.5
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -122,6 +131,16 @@ def test_check_passes_and_finds_a_changed_weight(network, options, precision, tm
     (tmp_path / "policy.h").write_text(c_code._fill("policy.h", c_code.header_words(changed)))
     done = subprocess.run([compile_c(tmp_path / "policy_check.c", *options)], capture_output=True, text=True)
     assert done.returncode == 1 and "FAILED" in done.stdout
+
+
+def test_header_is_valid_cpp_too(tmp_path):
+    c_code.write(tmp_path, make_controller(limit=2.0, steps=SAFE))
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    command = [compiler, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", "-x", "c++"]
+    subprocess.run([*command, str(tmp_path / "policy_check.c"), "-o", str(tmp_path / "check")], check=True)
+    subprocess.run([tmp_path / "check"], check=True)
 
 
 def test_two_controllers_fit_into_one_program(tmp_path):

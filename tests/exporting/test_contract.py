@@ -36,5 +36,7 @@ def test_control_rate_is_the_environments_if_it_has_one():
     leg, other = make_environment("leg"), make_environment("Pendulum-v1")
     assert contract.choose_rate(leg, None) == contract.choose_rate(leg, 4000.0) == 4000
     assert contract.choose_rate(other, None) is None and contract.choose_rate(other, 20.0) == 20
+    with pytest.raises(ValueError, match="rate_hz must be positive and finite, got 0"):
+        contract.choose_rate(other, 0.0)
     with pytest.raises(ValueError, match="rate_hz must be 4000, at which the policy was trained, got 100"):
         contract.choose_rate(leg, 100.0)

@@ -44,6 +44,17 @@ def test_one_number_stands_for_all_actions():
         Safety((1.0, 2.0, 3.0)).fit(2)
 
 
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+def test_numbers_that_are_not_positive_are_refused(value):
+    for name, options in {
+        "output_limit": {"output_limit": (1.0, value)},
+        "rate_limit": {"rate_limit_per_s": (value,)},
+        "low_pass": {"low_pass_hz": value},
+    }.items():
+        with pytest.raises(ValueError, match=f"{name} must be positive and finite"):
+            Safety(**options)
+
+
 def test_options_that_cannot_work_are_refused():
     with pytest.raises(ValueError, match="pass --rate_hz"):
         Safety(low_pass_hz=5.0).at_rate(None)
