@@ -66,8 +66,9 @@ def double_well_step(params, state, action):
 def double_well_kernel() -> Kernel:
     """Return the double-well oscillator."""
     return make_task(
-        double_well_reset, observe_all, double_well_step, dt=0.1, num_steps=300, sizes=(4, 1, 2), low=[-1.0], high=[1.0]
-    )
+        double_well_reset, observe_all, double_well_step, dt=0.1, num_steps=300, sizes=(4, 1, 2), low=[-1.0],
+        high=[1.0], is_paid_at_end=True,
+    )  # fmt: skip
 
 
 # Cart and pole with a delayed force. The episode ends when the pole leans by more than 0.5 rad or the cart leaves the

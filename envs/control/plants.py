@@ -67,7 +67,7 @@ def step_response_kernel() -> Kernel:
     """Return the step response with limited overshoot."""
     return make_task(
         step_response_reset, observe_two, step_response_step, dt=0.05, num_steps=200, sizes=(5, 1, 2), low=[-3.0],
-        high=[3.0],
+        high=[3.0], is_paid_at_end=True,
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def two_mass_kernel() -> Kernel:
     num = 5 + 2 * len(FREQUENCIES)
     return make_task(
         two_mass_reset, two_mass_observe, two_mass_step, dt=0.02, num_steps=300, sizes=(num, 1, 2), low=[-2.0],
-        high=[2.0],
+        high=[2.0], is_paid_at_end=True,
     )  # fmt: skip
 
 

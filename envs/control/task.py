@@ -17,7 +17,16 @@ class Params(NamedTuple):
 
 
 def make_task(
-    reset, observe, step, *, dt: float, num_steps: int, sizes: tuple[int, int, int], low: list[float], high: list[float]
+    reset,
+    observe,
+    step,
+    *,
+    dt: float,
+    num_steps: int,
+    sizes: tuple[int, int, int],
+    low: list[float],
+    high: list[float],
+    is_paid_at_end: bool = False,
 ) -> Kernel:
     """Return a kernel; `sizes` are those of state, start and observation, `low` and `high` limit the actions."""
     state_size, start_size, observation_size = sizes
@@ -33,4 +42,5 @@ def make_task(
         observation_high=np.full(observation_size, np.inf),
         action_low=np.array(low),
         action_high=np.array(high),
+        is_horizon_terminal=is_paid_at_end,
     )

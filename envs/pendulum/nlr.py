@@ -121,6 +121,7 @@ def nlr_kernel(
         observation_high=limits,
         action_low=np.array([-MAX_TORQUE]),
         action_high=np.array([MAX_TORQUE]),
+        is_horizon_terminal=True,
         start_values=START_VALUES,
         measure=measure,
         draw=draw,

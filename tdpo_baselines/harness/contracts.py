@@ -25,6 +25,7 @@ class Environment(Protocol):
     """A task with flat vectors for observations, actions and its whole state."""
 
     horizon: int  # steps of an episode at most
+    is_horizon_terminal: bool  # whether the task ends there; else it is a mere time limit
     observation_size: int
     action_size: int
     state_size: int
@@ -45,6 +46,7 @@ class Roller(Protocol):
     """Rollouts of an environment with an MLP policy inside the loop."""
 
     horizon: int
+    is_horizon_terminal: bool
     start_size: int
     state_size: int
     layer_sizes: tuple[int, ...]  # observation, hidden..., action

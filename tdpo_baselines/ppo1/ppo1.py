@@ -3,7 +3,7 @@
 Differences from the paper and from openai/baselines
   1. Minibatches are drawn from the steps of all ranks: `minibatch_size` does not depend on the number of ranks.
   2. Advantages are standardised over the steps of all ranks.
-  3. A time limit is not an end: the value of the state after it is bootstrapped.
+  3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. The environment may clip an action; probabilities are those of the action before that.
   5. With normalised observations the first update only measures their scale.
   6. The learning rate falls with the global count of timesteps alone.

@@ -3,7 +3,7 @@
 Differences from the paper
   1. Advantages by GAE from a value function that Adam fits to their returns, as in openai/baselines.
   2. Advantages are standardised over the steps of all ranks.
-  3. A time limit is not an end: the value of the state after it is bootstrapped.
+  3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. The environment may clip an action; probabilities are those of the action before that.
   5. With normalised observations the first update only measures their scale.
   6. Damping is added to F, in the solver and in the length of the step, as in openai/baselines. Unlike there, products

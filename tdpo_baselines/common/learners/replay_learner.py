@@ -193,7 +193,8 @@ class ReplayLearner:
     def __init__(self, config: Any, rule: UpdateRule, roller, comm: Comm, seed: int):
         self.config, self.roller, self._rule, self._comm, self._seed = config, roller, rule, comm, seed
         N, (O, *_, A) = config.num_trajectories, roller.layer_sizes
-        self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=config.steps_per_round, gamma=config.gamma)
+        L, limit = config.steps_per_round, config.time_limit
+        self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma, time_limit=limit)
         self._mine = range(self.streams.mine.start, self.streams.mine.stop)
         self.replay = Replay(len(self._mine), config.buffer_size // N, row_width(O, A))
         self.replay_bytes = 4 * row_width(O, A) * config.buffer_size

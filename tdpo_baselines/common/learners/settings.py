@@ -1,6 +1,7 @@
 """Options that algorithms share, the checks of them, and the exploration noise that they describe."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -9,6 +10,15 @@ from ..networks import mlp
 from ..parallel.checks import require_memory, require_trajectories
 from ..sampling.noise import KINDS, Colour
 from ..sampling.replay import row_width
+from ..sampling.streams import TIME_LIMITS
+
+time_limit_option = partial(
+    ours,
+    "auto",
+    "what follows an episode that its limit ends; terminal: nothing (openai/baselines); bootstrap: the value of the "
+    "last state (SB3); auto: terminal if the task ends at its horizon, else bootstrap",
+    choices=TIME_LIMITS,
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class OnPolicySettings(Settings):
     )
 
     use_return_normalisation: bool = ours(True, "values are fitted in units of the returns' r.m.s. (as in CleanRL)")
+    time_limit: str = time_limit_option()
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,7 @@ class OffPolicySettings(Settings):
     )
     use_tanh_output: bool = ours(True, "actions through a tanh onto their range (all); else linear")
     noise_bandwidth: float = ours(1.0, "relative bandwidth of ou, pink and lowpass noise (TDPO)", above=0, high=1)
+    time_limit: str = time_limit_option()
 
     def network_style(self, environment) -> mlp.Style:
         """Return the activations and the output scaling of the actor."""

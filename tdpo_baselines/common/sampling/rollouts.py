@@ -44,7 +44,7 @@ class PolicyRoller(ABC):
 
     def __init__(self, environment: Any, hidden_sizes: tuple[int, ...], gamma: float, style: mlp.Style = mlp.PLAIN):
         self.environment = environment
-        self.horizon = environment.horizon
+        self.horizon, self.is_horizon_terminal = environment.horizon, environment.is_horizon_terminal
         self.start_size = environment.start_size
         self.state_size = environment.state_size
         self.style = style
