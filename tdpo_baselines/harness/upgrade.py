@@ -5,7 +5,7 @@ Checkpoints of revision 027a713 and before had no components: `upgrade` sorts th
 
 import json
 
-ADDED_OPTIONS = {"time_limit": "bootstrap"}
+ADDED_OPTIONS = {"time_limit": "bootstrap", "entropy_coefficient": 0.0}
 """Options that were added since, with what runs before did."""
 
 _PROGRESS = "progress: iteration total_timesteps episodes wall_time best_payoff best_iteration best_theta"

@@ -44,6 +44,22 @@ class OnPolicySettings(Settings):
     use_return_normalisation: bool = ours(True, "values are fitted in units of the returns' r.m.s. (as in CleanRL)")
     time_limit: str = time_limit_option()
 
+    @property
+    def num_steps(self) -> int:
+        """Steps of an update, over all ranks."""
+        return self.num_trajectories * self.steps_per_trajectory
+
+    def fill_in_minibatch(self, size: str, count: str, default: int) -> None:
+        """Give the option named `size` its default, unless the one named `count` stands in for it."""
+        has_size, has_count = (getattr(self, name) is not None for name in (size, count))
+        if has_size and has_count:
+            raise ValueError(
+                f"{size} and {count} exclude each other, got {getattr(self, size)} and {getattr(self, count)}; "
+                f"pass --set {size}=none or --set {count}=none"
+            )
+        if not has_size and not has_count:
+            object.__setattr__(self, size, default)
+
 
 @dataclass(frozen=True)
 class OffPolicySettings(Settings):
@@ -99,18 +115,17 @@ def action_range(environment) -> tuple[np.ndarray, np.ndarray]:
     return (low + high) / 2, (high - low) / 2
 
 
-def check_on_policy(config: OnPolicySettings, environment, num_ranks: int, **minibatch: int) -> None:
-    """Raise ValueError if there are too few streams, a minibatch exceeds the batch, or memory does not suffice."""
-    N, L = config.num_trajectories, config.steps_per_trajectory
-    require_trajectories(N, num_ranks)
-    for name, size in minibatch.items():
-        if size > N * L:
+def check_on_policy(config: OnPolicySettings, environment, num_ranks: int, **minibatch: int | None) -> None:
+    """Raise ValueError if streams are too few, minibatches too large or too many, or memory does not suffice."""
+    require_trajectories(config.num_trajectories, num_ranks)
+    for name, number in minibatch.items():
+        if number is not None and number > config.num_steps:
             raise ValueError(
-                f"{name} must be at most num_trajectories x steps_per_trajectory ({N * L}), got {size}; "
-                f"pass --set {name}={N * L}"
+                f"{name} must be at most num_trajectories x steps_per_trajectory ({config.num_steps}), got {number}; "
+                f"pass --set {name}={config.num_steps}"
             )
     O, A = environment.observation_size, environment.action_size
-    require_memory("num_trajectories and steps_per_trajectory", 8 * N * L * (4 * O + 4 * A + 8))
+    require_memory("num_trajectories and steps_per_trajectory", 8 * config.num_steps * (4 * O + 4 * A + 8))
 
 
 def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> None:
