@@ -52,7 +52,8 @@ class Roller(Protocol):
     layer_sizes: tuple[int, ...]  # observation, hidden..., action
     num_parameters: int
     style: Style  # of the policy network
-    is_action_limited: np.ndarray  # [A] whether the environment clips the action to its range
+    has_action_range: np.ndarray  # [A] whether the action has a lower and an upper limit
+    is_action_limited: np.ndarray  # [A] whether the environment clips the action to them
 
     def start_states(self, starts: np.ndarray) -> np.ndarray:
         """Return the states [B, S] at points [B, U] of the unit cube."""
