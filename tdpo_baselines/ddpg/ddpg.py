@@ -7,7 +7,7 @@ Differences from the papers
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
   3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. Actions enter the critic with the observation, not in its second layer; there is no batch normalisation.
-  5. Target actions are clipped to the range that the environment executes, which matters for a linear output only.
+  5. Target actions are clipped to their range, which matters for a linear output only.
   6. Parameter noise is drawn anew for every segment and is the same for all streams. There is no layer normalisation;
      the noise is scaled by the r.m.s. of each layer's parameters instead.
 

@@ -48,8 +48,8 @@ class PolicyRoller(ABC):
         self.start_size = environment.start_size
         self.state_size = environment.state_size
         self.style = style
-        has_range = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)
-        self.is_action_limited = environment.is_action_limited & has_range  # [A]
+        self.has_action_range = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)  # [A]
+        self.is_action_limited = environment.is_action_limited & self.has_action_range  # [A]
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes, style)
         self._gamma = gamma
