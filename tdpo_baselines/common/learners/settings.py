@@ -7,6 +7,7 @@ import numpy as np
 
 from ...harness.config import Settings, baselines, ours, paper
 from ..networks import mlp
+from ..parallel import launcher
 from ..parallel.checks import require_memory, require_trajectories
 from ..sampling.noise import KINDS, Colour
 from ..sampling.replay import row_width
@@ -147,7 +148,8 @@ def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> 
     if config.use_tanh_output and not np.all(np.isfinite([environment.action_low, environment.action_high])):
         raise ValueError("use_tanh_output needs actions with limits; pass --set use_tanh_output=false")
     width = row_width(environment.observation_size, environment.action_size)
-    require_memory("transitions of buffer_size", 3 * 4 * width * config.buffer_size)  # a checkpoint needs two copies
+    share = -(-N // num_ranks) / N + 2 / (launcher.num_local_ranks() or 1)  # a checkpoint needs two copies on rank 0
+    require_memory("transitions of buffer_size", 4 * width * config.buffer_size * share)
     require_memory("updates_per_round and batch_size", 8 * width * config.updates_per_round * config.batch_size)
     require_memory("num_trajectories and steps_per_round", 8 * 3 * width * N * config.steps_per_round)
 
