@@ -66,11 +66,13 @@ class KernelEnv(gymnasium.Env):
         executed = np.array(action, dtype=np.float64).reshape(self.kernel.action_size)
         reward, terminated = self.kernel.step(self.kernel.params, self._state, executed)
         self._num_steps += 1
-        truncated = self._num_steps >= self.kernel.horizon
+        is_at_horizon = self._num_steps >= self.kernel.horizon
+        terminated = bool(terminated) or (is_at_horizon and self.kernel.is_horizon_terminal)
+        truncated = is_at_horizon and not self.kernel.is_horizon_terminal
         info = self._describe()
         if (terminated or truncated) and self.kernel.measure is not None:
             info |= self.kernel.measure(self.kernel.params, self._state)
-        return self._observe(), float(reward), bool(terminated), truncated, info
+        return self._observe(), float(reward), terminated, truncated, info
 
     def render(self):
         """Return a picture of the state, [height, width, 3] in 0..255."""

@@ -48,6 +48,8 @@ class Kernel:
     """How a branch reaches its first state, if not by copying it."""
     is_action_limited: bool = True
     """True if `step` clips the action to its range."""
+    is_horizon_terminal: bool = False
+    """True if the task ends at the horizon, as where the last step pays for the trajectory; else it is a time limit."""
     start_values: Mapping[str, int] = field(default_factory=dict)
     """Quantities by which a start can be given, and their indices in the state."""
     interface: Interface | None = None

@@ -85,6 +85,7 @@ def double_well_kernel() -> Kernel:
         actions={"force": "N"},
         low=-1.0,
         high=1.0,
+        is_paid_at_end=True,
     )
 
 

@@ -85,6 +85,7 @@ def step_response_kernel() -> Kernel:
         actions={"input": "1"},
         low=-3.0,
         high=3.0,
+        is_paid_at_end=True,
     )
 
 
@@ -140,6 +141,7 @@ def two_mass_kernel() -> Kernel:
         actions={"torque": "N m"},
         low=-2.0,
         high=2.0,
+        is_paid_at_end=True,
     )
 
 

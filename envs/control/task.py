@@ -29,6 +29,7 @@ def make_task(
     actions: Mapping[str, str],
     low: float,
     high: float,
+    is_paid_at_end: bool = False,
 ) -> Kernel:
     """Return a kernel.
 
@@ -49,4 +50,5 @@ def make_task(
         action_low=np.full(len(actions), low),
         action_high=np.full(len(actions), high),
         interface=Interface(observations, actions, 1 / dt),
+        is_horizon_terminal=is_paid_at_end,
     )

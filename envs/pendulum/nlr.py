@@ -121,6 +121,7 @@ def nlr_kernel(
         observation_high=limits,
         action_low=np.array([-MAX_TORQUE]),
         action_high=np.array([MAX_TORQUE]),
+        is_horizon_terminal=True,
         start_values=START_VALUES,
         interface=Interface(COS_SIN if use_cos_sin else ANGLE, TORQUE, 1 / DT),
         measure=measure,

@@ -5,9 +5,9 @@ Optional: parameter noise instead of action noise (Plappert et al. 2017, arXiv 1
 Differences from the papers
   1. Updates come in rounds: `steps_per_round` steps of every stream, then `updates_per_round` updates.
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
-  3. A time limit is not an end: only a state in which the environment itself ended has no future value.
+  3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. Actions enter the critic with the observation, not in its second layer; there is no batch normalisation.
-  5. Target actions are clipped to the range that the environment executes, which matters for a linear output only.
+  5. Target actions are clipped to their range, which matters for a linear output only.
   6. Parameter noise is drawn anew for every segment and is the same for all streams. There is no layer normalisation;
      the noise is scaled by the r.m.s. of each layer's parameters instead.
 

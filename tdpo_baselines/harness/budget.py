@@ -1,4 +1,4 @@
-"""When a run stops, and how often it saves."""
+"""When a run stops, how long that takes, and how often it saves."""
 
 import math
 import re
@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from .config import Settings, option
 
 
+def format_count(number: float) -> str:
+    """Return a number as it is typed: 3.5e7."""
+    return f"{number:g}".replace("e+0", "e").replace("e+", "e")
+
+
 @dataclass(frozen=True)
 class Budget(Settings):
     """Limits of a run and intervals between its checkpoints. Every field is an argument of the command line."""
 
-    num_timesteps: int = option(5 * 10**7, "simulated steps of all ranks, branches included", low=1, high=10**18)
+    num_timesteps: int = option(
+        5 * 10**7, "simulated steps of all ranks, branches included, if the preset has no other", low=1, high=10**18
+    )
     num_iterations: int | None = option(None, "stop after this many updates, if that comes first", low=1, high=10**18)
     checkpoint_every: int = option(1000, "updates between checkpoints", low=1, high=10**18)
     checkpoint_minutes: float = option(2.0, "minutes between checkpoints at most", above=0)
@@ -32,3 +39,23 @@ class Budget(Settings):
         """Return the fraction of timesteps or iterations that is done, whichever is larger, at most 1."""
         iterations = self.num_iterations or math.inf
         return min(max(progress.total_timesteps / self.num_timesteps, progress.iteration / iterations), 1.0)
+
+
+class Forecast:
+    """How long a session takes. Its first report, which includes compilation, does not count."""
+
+    SECONDS_TO_MEASURE = 5.0
+
+    def __init__(self):
+        self._first: tuple[float, float] | None = None
+        self._is_known = False
+
+    def update(self, seconds: float, fraction_done: float) -> float | None:
+        """Take the time so far and what is done; return the expected time of the session, once, when it is known."""
+        if self._first is None:
+            self._first = seconds, fraction_done
+        passed, done = seconds - self._first[0], fraction_done - self._first[1]
+        if self._is_known or passed < self.SECONDS_TO_MEASURE or done <= 0:
+            return None
+        self._is_known = True
+        return seconds + passed * (1 - fraction_done) / done

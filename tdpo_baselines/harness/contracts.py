@@ -25,6 +25,7 @@ class Environment(Protocol):
     """A task with flat vectors for observations, actions and its whole state."""
 
     horizon: int  # steps of an episode at most
+    is_horizon_terminal: bool  # whether the task ends there; else it is a mere time limit
     observation_size: int
     action_size: int
     state_size: int
@@ -46,12 +47,14 @@ class Roller(Protocol):
     """Rollouts of an environment with an MLP policy inside the loop."""
 
     horizon: int
+    is_horizon_terminal: bool
     start_size: int
     state_size: int
     layer_sizes: tuple[int, ...]  # observation, hidden..., action
     num_parameters: int
     style: Style  # of the policy network
-    is_action_limited: np.ndarray  # [A] whether the environment clips the action to its range
+    has_action_range: np.ndarray  # [A] whether the action has a lower and an upper limit
+    is_action_limited: np.ndarray  # [A] whether the environment clips the action to them
 
     def start_states(self, starts: np.ndarray) -> np.ndarray:
         """Return the states [B, S] at points [B, U] of the unit cube."""

@@ -1,6 +1,7 @@
 """Resolve the arguments of the command line to everything that decides a run.
 
-Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before.
+Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before. A preset or
+a file may also give the budget, "num_timesteps", and an option may have it as its value: a schedule as long as the run.
 """
 
 from argparse import Namespace
@@ -8,11 +9,12 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from . import registry, stages
-from .budget import Budget
+from .budget import Budget, format_count
 from .config import did_you_mean, parse_count, read_json, split_prefix
 from .run_folder import RunConfig
 
 BUDGET = {field.name for field in fields(Budget)}
+TIMESTEPS = "num_timesteps"
 
 
 class Run(NamedTuple):
@@ -26,13 +28,15 @@ class Run(NamedTuple):
 
 def resolve(arguments: Namespace) -> Run:
     """Return the run that the arguments ask for."""
+    preset, values = collect_values(arguments)
     limits = {name: value for name, value in vars(arguments).items() if name in BUDGET and value is not None}
-    budget, (config, preset) = Budget.from_values(limits), resolve_config(arguments)
+    budget, values = apply_budget(values, limits)
+    config = resolve_config(arguments, values)
     return Run(config, preset, stages.make(config), budget)
 
 
-def resolve_config(arguments: Namespace) -> tuple[RunConfig, str]:
-    """Return the config of the run, and the name of the preset it starts from."""
+def collect_values(arguments: Namespace) -> tuple[str, dict]:
+    """Return the name of the preset, and all options that differ from the algorithm's defaults."""
     algorithm, environment = arguments.alg, arguments.env
     registry.algorithm(algorithm)
     if environment is None:
@@ -43,9 +47,23 @@ def resolve_config(arguments: Namespace) -> tuple[RunConfig, str]:
     values |= dict(parse_assignment(text) for group in arguments.set for text in group)
     if arguments.num_trajectories is not None:
         values["num_trajectories"] = arguments.num_trajectories
+    return preset, values
+
+
+def apply_budget(values: dict, limits: dict) -> tuple[Budget, dict]:
+    """Return the budget, with `limits` over what the values say, and the options among them with it filled in."""
+    of_values = {TIMESTEPS: values[TIMESTEPS]} if TIMESTEPS in values else {}
+    budget = Budget.from_values({**of_values, **limits})
+    options = {name: value for name, value in values.items() if name != TIMESTEPS}
+    return budget, {name: budget.num_timesteps if value == TIMESTEPS else value for name, value in options.items()}
+
+
+def resolve_config(arguments: Namespace, values: dict) -> RunConfig:
+    """Return the config of the run with all options, of the environment and the stages too."""
+    algorithm, environment = arguments.alg, arguments.env
     first, values = stages.split(values)
     env_options, options = split_prefix(registry.resolve_values(algorithm, environment, values), "env.")
-    config = RunConfig(
+    return RunConfig(
         algorithm=algorithm,
         environment=environment,
         seed=parse_count("seed", arguments.seed, low=0),
@@ -53,7 +71,6 @@ def resolve_config(arguments: Namespace) -> tuple[RunConfig, str]:
         env_options=env_options,
         stages=stages.resolve(algorithm, environment, values, first),
     )
-    return config, preset
 
 
 def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[str, dict]:
@@ -87,9 +104,11 @@ def describe_options(algorithm: str, environment: str | None, preset: str | None
         return f"options of {algorithm} for --set ({where}):\n{config_class().describe()}\n"
     registry.check_environment(environment)
     preset, values = choose_preset(algorithm, environment, preset)
+    budget, values = apply_budget(values, {})
     first, values = stages.split(values)
     env_options, values = split_prefix(values, "env.")
-    lines = [f"options of {algorithm} for --set (for {environment}, preset {preset}):"]
+    lines = [f"budget for {environment}, preset {preset}: --num_timesteps {format_count(budget.num_timesteps)}", ""]
+    lines += [f"options of {algorithm} for --set (for {environment}, preset {preset}):"]
     lines += [
         config_class.from_values(values).describe(),
         "",

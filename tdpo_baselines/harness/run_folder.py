@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import __version__
 from .config import read_json
+from .upgrade import ADDED_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class RunConfig:
         """Return what makes `other` another run, such as 'gamma: 0.9 here, 0.99 asked for'."""
         mine, its = (json.loads(config.to_json()) for config in (self, other))
         pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
-        groups = [("", mine["options"], its["options"]), ("env.", mine["env_options"], its["env_options"])]
+        options = {name: value for name, value in ADDED_OPTIONS.items() if name in its["options"]} | mine["options"]
+        groups = [("", options, its["options"]), ("env.", mine["env_options"], its["env_options"])]
         stages: Iterable = zip_longest(mine["stages"], its["stages"], fillvalue={})
         groups += [(f"stage{number}.", here, there) for number, (here, there) in enumerate(stages, start=1)]
         for prefix, here, there in groups:

@@ -5,6 +5,7 @@ from functools import partial
 
 from ..common.parallel.comm import Comm
 from . import registry, stages
+from .budget import format_count
 from .contracts import Learner
 from .logger import Console
 from .resolve import Run
@@ -42,7 +43,8 @@ def announce(run: Run, folder: RunFolder, comm: Comm, console: Console) -> None:
     config, (options, environment), num_timesteps = run.config, run.stages[-1], run.budget.num_timesteps
     console.say(
         f"{config.algorithm} on {config.environment}, seed {config.seed}, preset {run.preset}: "
-        f"{comm.size} rank(s), {options.num_trajectories} trajectories per update -> {folder.path}"
+        f"{format_count(num_timesteps)} timesteps, {comm.size} rank(s), "
+        f"{options.num_trajectories} trajectories per update -> {folder.path}"
     )
     if comm.crowd:
         console.say("warning: {} ranks share {} core(s) of a host; one rank per core is faster".format(*comm.crowd))

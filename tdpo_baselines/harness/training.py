@@ -19,7 +19,7 @@ from ..common.parallel.checks import NotFinite, require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
-from .budget import Budget
+from .budget import Budget, Forecast
 from .contracts import Component, Learner, Row, State
 from .logger import Console, ProgressCSV, format_time
 from .run_folder import RunConfig, RunFolder
@@ -78,6 +78,7 @@ class Training:
         self._rows: list[dict] = []  # not in the log yet
         self._next_report = 0  # iteration
         self._has_warned = False
+        self._forecast = Forecast()
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
         self._began = self._last_saved = self._last_report = 0.0  # times, set when training begins
         self._before = self._progress
@@ -273,6 +274,9 @@ class Training:
 
     def _show_last_row(self, elapsed: float) -> None:
         done, done_before = map(self._budget.fraction_done, (self._progress, self._before))
+        seconds = self._forecast.update(elapsed, done)
+        if seconds is not None:
+            self._console.say(f"expected time: {seconds / 60:.1f} minutes")
         if self._rows:
             seconds_left = elapsed * (1 - done) / (done - done_before)
             self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)

@@ -1,6 +1,12 @@
-"""Checkpoints of revision 027a713 and before, whose arrays had no components: `upgrade` sorts them into components."""
+"""Runs of earlier revisions.
+
+Checkpoints of revision 027a713 and before had no components: `upgrade` sorts their arrays into components.
+"""
 
 import json
+
+ADDED_OPTIONS = {"time_limit": "bootstrap", "entropy_coefficient": 0.0}
+"""Options that were added since, with what runs before did."""
 
 _PROGRESS = "progress: iteration total_timesteps episodes wall_time best_payoff best_iteration best_theta"
 _STATS = "observation_stats: count=observation_count sum=observation_sum squares=observation_squares"

@@ -3,7 +3,7 @@
 Differences from the paper and from openai/baselines
   1. Minibatches are drawn from the steps of all ranks: `minibatch_size` does not depend on the number of ranks.
   2. Advantages are standardised over the steps of all ranks.
-  3. A time limit is not an end: the value of the state after it is bootstrapped.
+  3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. The environment may clip an action; probabilities are those of the action before that.
   5. With normalised observations the first update only measures their scale.
   6. The learning rate falls with the global count of timesteps alone.
@@ -44,10 +44,13 @@ from ..harness.config import baselines, paper
 class Config(OnPolicySettings):
     """Options of PPO1."""
 
-    clip: float = paper(0.2, "ratios are rewarded up to this far from 1 (all)", above=0, high=10)
+    clip: float = paper(0.2, "ratios are rewarded up to this far from 1 (all)", above=0, high=1e6)
     num_epochs: int = paper(10, "passes over the steps of an update (openai/baselines, SB3)", low=1, high=1000)
     minibatch_size: int = paper(
-        64, "steps per gradient, over all ranks; a remainder is left out (SB3)", low=1, high=10**9
+        None,
+        "steps per gradient, over all ranks; a remainder is left out; none: 64 (SB3), or by num_minibatches",
+        low=1,
+        high=10**9,
     )
     learning_rate: float = paper(3e-4, "Adam's step (openai/baselines, SB3)", above=0, high=1)
     value_coefficient: float = paper(0.5, "weight of the value function's loss (SB3)", low=0, high=1e6)
@@ -59,11 +62,21 @@ class Config(OnPolicySettings):
         above=0,
         high=1e18,
     )
+    num_minibatches: int = baselines(None, "gradients per pass, instead of minibatch_size", low=1, high=10**9)
     is_clip_decayed: bool = baselines(False, "the clip falls with the learning rate (SB2's PPO1)")
     adam_epsilon: float = baselines(1e-5, "Adam's epsilon (openai/baselines, SB3)", above=0, high=1)
     max_gradient_norm: float | None = baselines(
         0.5, "gradients are clipped to this norm (SB3, CleanRL; openai/baselines ppo1: none)", above=0, high=1e12
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.fill_in_minibatch("minibatch_size", "num_minibatches", 64)
+
+    @property
+    def steps_per_gradient(self) -> int:
+        """Rows of a minibatch."""
+        return self.minibatch_size or self.num_steps // self.num_minibatches
 
     def remarks(self, environment, num_timesteps: int) -> list[str]:
         """Return a warning if the learning rate reaches 0 before the end of the run."""
@@ -113,7 +126,8 @@ def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     """Raise ValueError if the options cannot run."""
-    check_on_policy(config, environment, num_ranks, minibatch_size=config.minibatch_size)
+    sizes = {"minibatch_size": config.minibatch_size, "num_minibatches": config.num_minibatches}
+    check_on_policy(config, environment, num_ranks, **sizes)
     if config.is_clip_decayed and config.decay_timesteps is None:
         raise ValueError(
             "is_clip_decayed needs decay_timesteps; pass --set decay_timesteps=N, the timesteps at which the clip is 0"
@@ -142,7 +156,7 @@ class Learner(ActorCritic):
         self.adam = Adam.of_size(len(self.parameters))
         self._minibatch_adam = MinibatchAdam(
             lambda *arguments: loss(*arguments, config=config, sizes=self.sizes),
-            config.minibatch_size,
+            config.steps_per_gradient,
             comm,
             max_norm=config.max_gradient_norm,
             epsilon=config.adam_epsilon,

@@ -3,9 +3,9 @@
 Differences from the paper
   1. Updates come in rounds: `steps_per_round` steps of every stream, then `updates_per_round` updates.
   2. Several streams, each with its part of the replay, share every minibatch; gradients are their mean.
-  3. A time limit is not an end: only a state in which the environment itself ended has no future value.
+  3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. Exploration noise may be coloured, and the actor's output linear.
-  5. Target actions are clipped to the range that the environment executes, as in the authors' code.
+  5. Target actions are clipped to their range, also where the environment does not clip, as in the authors' code.
 
 This file has the mathematics of one update. The loop around it (exploration, replay, Adam, Polyak averages) is
 `ReplayLearner` in common/learners/replay_learner.py.

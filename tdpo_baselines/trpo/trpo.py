@@ -3,11 +3,12 @@
 Differences from the paper
   1. Advantages by GAE from a value function that Adam fits to their returns, as in openai/baselines.
   2. Advantages are standardised over the steps of all ranks.
-  3. A time limit is not an end: the value of the state after it is bootstrapped.
+  3. A mere time limit is not an end: the value of the state after it is bootstrapped (`time_limit`).
   4. The environment may clip an action; probabilities are those of the action before that.
   5. With normalised observations the first update only measures their scale.
   6. Damping is added to F, in the solver and in the length of the step, as in openai/baselines. Unlike there, products
      with F are over all steps, not a fifth of them, and a step is accepted up to max_kl, not 1.5 times that.
+  7. The policy's entropy may be rewarded, as in openai/baselines.
 
 Glossary (N streams, n of them on this rank, L steps of each per update, O observation, A action, P parameters)
   symbol      name in code      shape      meaning, where
@@ -58,10 +59,26 @@ class Config(OnPolicySettings):
     value_learning_rate: float = baselines(1e-3, "Adam's step for the value function (all but SB2)", above=0, high=1)
     value_epochs: int = baselines(10, "passes over the steps of an update (sb3-contrib)", low=1, high=1000)
     value_minibatch_size: int = baselines(
-        128, "steps per gradient of the value function, over all ranks (sb3-contrib)", low=1, high=10**9
+        None,
+        "steps per gradient of the value, over all ranks; none: 128 (sb3-contrib), or by num_value_minibatches",
+        low=1,
+        high=10**9,
     )
+    num_value_minibatches: int = baselines(
+        None, "gradients of the value per pass, instead of value_minibatch_size", low=1, high=10**9
+    )
+    entropy_coefficient: float = baselines(0.0, "weight of the policy's entropy (all)", low=0, high=1e6)
 
     cg_tolerance: float = ours(1e-5, "conjugate gradient stops at this relative residual", low=0, high=1)
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.fill_in_minibatch("value_minibatch_size", "num_value_minibatches", 128)
+
+    @property
+    def steps_per_value_gradient(self) -> int:
+        """Rows of a minibatch of the value function."""
+        return self.value_minibatch_size or self.num_steps // self.num_value_minibatches
 
 
 def surrogate_gradient(batch: Batch, policy: Policy, jacobian: Jacobian, *, num_steps: int) -> np.ndarray:
@@ -120,7 +137,8 @@ def value_loss(theta, rows, sizes: tuple[int, ...]):
 
 def check(config: Config, environment, num_ranks: int) -> None:
     """Raise ValueError if the options cannot run."""
-    check_on_policy(config, environment, num_ranks, value_minibatch_size=config.value_minibatch_size)
+    names = ("value_minibatch_size", "num_value_minibatches")
+    check_on_policy(config, environment, num_ranks, **{name: getattr(config, name) for name in names})
     N, n, A = config.num_trajectories, -(-config.num_trajectories // num_ranks), environment.action_size
     num_parameters = mlp.num_parameters((environment.observation_size, *config.hidden_sizes, A))
     factors = 4 * n * config.steps_per_trajectory * (2 * A + 3) * sum(config.hidden_sizes)  # of Jacobian
@@ -149,11 +167,10 @@ class Learner(ActorCritic):
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
         super().__init__(config, roller, comm, seed)
-        self._num_steps = config.num_trajectories * config.steps_per_trajectory
         self._total = partial(comm.sum, num_items=config.num_trajectories)
         self._value_adam = MinibatchAdam(
             lambda theta, rows, decay: value_loss(theta, rows, self.value_sizes),
-            config.value_minibatch_size,
+            config.steps_per_value_gradient,
             comm,
             max_norm=None,
             epsilon=1e-8,
@@ -174,7 +191,7 @@ class Learner(ActorCritic):
         require_finite("gradient", g)
         gradient_norm = float(np.sqrt(g @ g))
         change, cg_iterations = natural_step(product, g, self.config)
-        accepted = line_search(self.policy, change, partial(self._evaluate, batch), self.config)
+        accepted = line_search(self.policy, change, partial(self.evaluate, batch), self.config)
         if accepted is None:
             return PolicyStep(gradient_norm, cg_iterations)
         self.policy, coefficient, surrogate, kl = accepted
@@ -182,15 +199,17 @@ class Learner(ActorCritic):
 
     def derivatives(self, batch: Batch) -> tuple[np.ndarray, Product]:
         """Return g [P + A] and v -> F v at the present policy, over the steps of all ranks."""
-        policy = self.policy
+        policy, num_steps = self.policy, self.config.num_steps
         jacobian = Jacobian(policy.theta, batch.observations, self.sizes, dtype=np.float32)
-        g = self._total(surrogate_gradient(batch, policy, jacobian, num_steps=self._num_steps))
-        return g, lambda v: fisher_product(v, policy, jacobian, num_steps=self._num_steps, total=self._total)
+        g = self._total(surrogate_gradient(batch, policy, jacobian, num_steps=num_steps))
+        g[len(policy.theta) :] += self.config.entropy_coefficient  # the entropy is the sum of log sigma, and a constant
+        return g, lambda v: fisher_product(v, policy, jacobian, num_steps=num_steps, total=self._total)
 
-    def _evaluate(self, batch: Batch, new: Policy) -> np.ndarray:
-        """Return the surrogate and the mean KL divergence of a policy, over the steps of all ranks. [2]"""
+    def evaluate(self, batch: Batch, new: Policy) -> tuple[float, float]:
+        """Return the surrogate, with the gain in entropy, and the mean KL divergence, over the steps of all ranks."""
         parts = surrogate_and_kl(batch, self.policy, new, self.forward)
-        return self._total(parts) / self.config.num_trajectories
+        surrogate, kl = self._total(parts) / self.config.num_trajectories
+        return surrogate + self.config.entropy_coefficient * np.sum(new.log_std - self.log_std), kl
 
     def _fit_values(self, batch: Batch, iteration: int) -> float:
         """Fit the values to their targets; return the r.m.s. error on the way, in units of the rewards."""

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from leg_states import standing_policy
 from programs import ROOT
 
-from envs import gym_env
+from envs import IDS, gym_env
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 
@@ -61,14 +61,16 @@ def test_gymnasium_path_equals_compiled_path_bit_for_bit(env, kernel, roller, th
     compiled = roller.rollouts(theta, roller.start_states(start[None]))
     observation, _ = env.reset(seed=0, options={"start": start})
     act = mlp.compile_act(roller.layer_sizes)
-    truncated, t = False, 0
-    while not truncated:
+    has_ended, t = False, 0
+    while not has_ended:
         assert np.array_equal(observation, compiled.observations[0, t])
         action = mlp.act_once(act, roller.layer_sizes, theta, observation)
-        observation, reward, _, truncated, info = env.step(action)
+        observation, reward, terminated, truncated, info = env.step(action)
         assert reward == compiled.rewards[0, t]
+        has_ended = terminated or truncated
         t += 1
     assert t == compiled.lengths[0] == roller.horizon
+    assert (terminated, truncated) == (kernel.is_horizon_terminal, not kernel.is_horizon_terminal)
     assert np.array_equal(env.unwrapped.state[:-1], compiled.final_states[0])
     if kernel.measure is not None:
         assert kernel.measure(kernel.params, compiled.final_states[0]).items() <= info.items()
@@ -113,6 +115,15 @@ def test_restored_state_continues_identically(env, kernel):
         assert np.array_equal(observation, again) and reward == reward_again
     with pytest.raises(ValueError, match=r"state must have \d+ numbers, got shape \(2,\)"):
         env.unwrapped.state = np.zeros(2)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_task_ends_at_its_horizon_where_all_reward_is_paid_there(env_id):
+    kernel = gymnasium.make(f"envs:{env_id}", delay_steps=1).unwrapped.kernel
+    roller = KernelRoller(kernel, (), gamma=0.99)
+    starts = roller.start_states(np.full((1, kernel.start_size), 0.3))
+    rewards = roller.rollouts(np.zeros(roller.num_parameters), starts).rewards[0]
+    assert rewards.any() and kernel.is_horizon_terminal == (not rewards[:-1].any())
 
 
 def test_stepping_past_the_end_is_an_error(env, kernel):

@@ -70,7 +70,7 @@ def test_any_environment_can_delay_its_actions(name):
 
 
 def test_environment_without_presets_has_none():
-    assert registry.presets("tdpo", "Acrobot-v1") == {}
+    assert registry.presets("tdpo", "chain") == {}
 
 
 def test_algorithm_may_be_a_module_elsewhere_with_its_presets_beside_it(tmp_path, monkeypatch):

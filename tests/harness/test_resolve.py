@@ -35,6 +35,21 @@ def test_run_has_its_budget_preset_and_stages():
     assert len(asked.stages) == 2 and asked.stages[-1].options.to_values() == asked.config.options
 
 
+def test_budget_is_that_of_the_command_line_else_of_the_file_else_of_the_preset(tmp_path):
+    leg = ("--env", "leg-stochastic", "--preset", "basic")
+    file = tmp_path / "options.json"
+    file.write_text(json.dumps({"num_timesteps": 3e6, "delta_decay_steps": "num_timesteps"}))
+    assert resolved(*leg).budget.num_timesteps == 2 * 10**8
+    asked = resolved(*leg, "--config", str(file))
+    assert asked.budget.num_timesteps == asked.config.options["delta_decay_steps"] == 3 * 10**6
+    asked = resolved(*leg, "--config", str(file), "--num_timesteps", "4e6")
+    assert asked.budget.num_timesteps == asked.config.options["delta_decay_steps"] == 4 * 10**6
+    assert resolved("--env", "leg", "--preset", "none").budget.num_timesteps == 5 * 10**7
+    file.write_text(json.dumps({"num_timesteps": -3}))
+    with pytest.raises(ValueError, match="num_timesteps must be at least 1 and at most 10.*, got -3"):
+        resolved(*leg, "--config", str(file))
+
+
 def test_config_holds_every_option_resolved():
     config = resolved("--env", "leg", "--preset", "none").config
     assert set(config.options) == set(registry.algorithm("tdpo").Config().to_values())
@@ -47,6 +62,7 @@ def test_every_preset_resolves_and_its_options_are_explained(algorithm):
         for preset in ("none", *registry.presets(algorithm, environment)):
             config = resolved("--alg", algorithm, "--env", environment, "--preset", preset).config
             text = describe_options(algorithm, environment, preset)
+            assert f"budget for {environment}, preset {preset}: --num_timesteps " in text
             assert f"options of {algorithm} for --set (for {environment}, preset {preset}):" in text
             for name in config.options:
                 assert f"\n  {name}=" in text
@@ -63,7 +79,7 @@ def test_help_without_an_environment_shows_the_defaults():
 
 def test_preset_is_tuned_where_it_exists_and_none_elsewhere():
     assert choose_preset("tdpo", "leg", None)[0] == "tuned"
-    assert choose_preset("tdpo", "Acrobot-v1", None) == ("none", {})
+    assert choose_preset("tdpo", "chain", None) == ("none", {})
     assert choose_preset("tdpo", "leg", "none") == ("none", {})
 
 

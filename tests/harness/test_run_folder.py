@@ -55,6 +55,13 @@ def test_software_may_differ_and_tuples_equal_lists(tmp_path):
     assert RunFolder(tmp_path).read_config().made_with == {"numpy": "2.0"}
 
 
+def test_run_from_before_an_option_did_what_was_done_then():
+    before, now = {"gamma": 0.9}, {"gamma": 0.9, "time_limit": "auto"}
+    assert changed(options=before).differences(changed(options=now)) == ["time_limit: bootstrap here, auto asked for"]
+    assert not changed(options=before).differences(changed(options=now | {"time_limit": "bootstrap"}))
+    assert not changed(options=before).differences(changed(options=before))
+
+
 def test_run_is_not_overwritten_without_resume(tmp_path):
     begun(tmp_path)
     with pytest.raises(ValueError, match="holds a run already; continue it with --resume or pass another --log_dir"):

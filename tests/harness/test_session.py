@@ -39,7 +39,7 @@ def test_run_is_announced_with_its_stages_remarks_and_warnings(tmp_path, capsys)
     comm = SimpleNamespace(size=4, crowd=(4, 2))
     session.announce(asked, RunFolder("somewhere"), comm, Console(is_quiet=False))
     text = capsys.readouterr().out
-    assert "td3 on pendulum-nlr, seed 0, preset none: 4 rank(s), 1 trajectories per update -> somewhere" in text
+    assert "td3 on pendulum-nlr, seed 0, preset none: 90 timesteps, 4 rank(s), 1 trajectories per update -> s" in text
     assert "warning: 4 ranks share 2 core(s) of a host" in text
     assert "stage 1: 100 timesteps with gamma=0.5" in text
     assert "warning: the run ends before its last stage begins" in text

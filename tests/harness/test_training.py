@@ -11,6 +11,7 @@ from toy_learner import TIMESTEPS, ToyLearner, toy_config, toy_training
 from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm, Refused
 from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.harness.budget import Forecast
 from tdpo_baselines.harness.run_folder import RunFolder
 from tdpo_baselines.harness.stop_request import StopRequest
 from tdpo_baselines.harness.training import EXIT_STOPPED
@@ -172,6 +173,12 @@ def test_stop_saves_and_returns_its_own_exit_code(tmp_path, capsys, reason):
         assert training.run() == EXIT_STOPPED == 85
     assert f"({reason}); continue with --resume" in capsys.readouterr().out
     assert checkpoint.load_newest(tmp_path / "checkpoints")["progress"]["iteration"] == len(rows_of(tmp_path)) < 500
+
+
+def test_expected_time_is_printed_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Forecast, "SECONDS_TO_MEASURE", 0.0)
+    toy_training(tmp_path, is_quiet=False).run()
+    assert capsys.readouterr().out.count("expected time: 0.0 minutes\n") == 1
 
 
 def test_finished_run_that_is_resumed_says_so_and_does_nothing(tmp_path, capsys):

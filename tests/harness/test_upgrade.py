@@ -20,7 +20,7 @@ TDPO = (
 )
 RUNS = {
     "tdpo": f"--set num_trajectories=4 num_branches=2 {TDPO}",
-    "td3": f"--alg td3 --set num_trajectories=2 noise=pink {TD3}",
+    "td3": f"--alg td3 --set num_trajectories=2 noise=pink time_limit=bootstrap {TD3}",
 }
 RETURNS = {"tdpo": -70604.0684559197, "td3": -791729.3907374833}  # of three episodes, by revision 027a713
 

@@ -128,6 +128,26 @@ def test_first_ratios_are_one():
     assert row["kl"] == pytest.approx(0.0, abs=1e-9) and row["surrogate_gain"] == pytest.approx(0.0, abs=1e-6)
 
 
+def test_minibatches_are_given_by_their_size_or_their_number():
+    assert ppo1.Config().steps_per_gradient == 64
+    by_number = ppo1.Config(num_trajectories=3, steps_per_trajectory=100, num_minibatches=7)
+    assert by_number.steps_per_gradient == 42 and ppo1.Config(**by_number.to_values()) == by_number
+    with pytest.raises(ValueError, match="exclude each other, got 64 and 7; pass --set minibatch_size=none or --set"):
+        ppo1.Config(minibatch_size=64, num_minibatches=7)
+    learner = make_learner(minibatch_size=None, num_minibatches=7, num_epochs=2)  # of 120 steps
+    for i in range(2):
+        learner.iterate(i, 0)
+    assert learner.adam.count == 14
+
+
+def test_large_clip_never_clips():
+    tf, rows = load_tensorflow(), np.zeros((1, 9))
+    rows[0, 4:8] = 0.1, 0.1, -5.0, 1.0  # ratio e^4.99
+    parameters = tf.zeros(mlp.num_parameters(SIZES) + 2 + mlp.num_parameters((4, 6, 1)), tf.float64)
+    gain = -float(ppo1.loss(parameters, tf.constant(rows), 1.0, config=ppo1.Config(clip=200), sizes=SIZES)[0])
+    assert gain == pytest.approx(np.exp(4.99))
+
+
 def test_decaying_clip_needs_its_end():
     with pytest.raises(ValueError, match="is_clip_decayed needs decay_timesteps; pass --set decay_timesteps"):
         ppo1.check(ppo1.Config(is_clip_decayed=True), linear_quadratic.kernel(), 1)

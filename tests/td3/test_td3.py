@@ -1,5 +1,7 @@
 """TD3: targets and losses against NumPy, the delay of the policy, and that it learns."""
 
+from dataclasses import replace
+
 import linear_quadratic
 import numpy as np
 import pytest
@@ -9,15 +11,17 @@ from tdpo_baselines.td3 import td3
 
 
 @pytest.mark.parametrize("use_tanh", [True, False])
-@pytest.mark.parametrize("is_limited", [True, False])
-def test_targets_and_losses_equal_plain_formulas(is_limited, use_tanh):
-    kernel = linear_quadratic.limited_kernel() if is_limited else linear_quadratic.kernel()
+@pytest.mark.parametrize("has_range", [True, False])
+def test_targets_and_losses_equal_plain_formulas(has_range, use_tanh):
+    """Clip target actions to their range, also where the environment does not."""
+    limited = replace(linear_quadratic.limited_kernel(), is_action_limited=False)
+    kernel = limited if has_range else linear_quadratic.kernel()
     learner = make_learner(td3, kernel, use_tanh_output=use_tanh)
     problem = Problem(learner)
     networks, parameters, batch = learner.networks, problem.parameters, problem.batch
     actions = problem.act(parameters.target_actor, batch.next_observations)
     assert use_tanh or np.abs(actions).max() > 1
-    actions = np.clip(actions + problem.noise, -1, 1) if is_limited else actions + problem.noise
+    actions = np.clip(actions + problem.noise, -1, 1) if has_range else actions + problem.noise
     least = np.min(problem.values(parameters.target_critics, batch.next_observations, actions), axis=0)
     y = batch.rewards + 0.9 * (1 - batch.is_terminal) * least
     found = td3.targets(networks, *problem.tensors[2:], problem.tensor_batch, problem.noise, gamma=0.9)

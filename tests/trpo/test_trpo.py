@@ -22,7 +22,8 @@ def make_learner(kernel, **options):
 
 @pytest.mark.parametrize("is_normalised", [False, True])
 def test_gradient_and_fisher_products_equal_finite_differences(is_normalised):
-    learner = make_learner(linear_quadratic.kernel(), use_observation_normalisation=is_normalised, initial_std=0.7)
+    options = {"use_observation_normalisation": is_normalised, "initial_std": 0.7, "entropy_coefficient": 0.3}
+    learner = make_learner(linear_quadratic.kernel(), **options)
     learner.log_std = np.log(np.array([0.5, 2.0]))  # as different as it gets
     batch = learner.prepare(learner.collect(0)) or learner.prepare(learner.collect(1))
     old = learner.policy
@@ -30,7 +31,9 @@ def test_gradient_and_fisher_products_equal_finite_differences(is_normalised):
 
     def objective_and_constraint(change):
         moved = Policy(old.theta + change[: len(old.theta)], old.log_std + change[len(old.theta) :])
-        return surrogate_and_kl(batch, old, moved, learner.forward).mean(axis=0)
+        surrogate, kl = surrogate_and_kl(batch, old, moved, learner.forward).mean(axis=0)
+        entropy = np.sum(np.log(2 * np.pi * np.e * np.exp(2 * moved.log_std)) / 2)
+        return surrogate + 0.3 * entropy, kl
 
     rng, h = np.random.default_rng(2), 1e-4
     for _ in range(3):
@@ -125,8 +128,29 @@ def test_continued_from_its_checkpoint_a_run_is_the_same(tmp_path):
     assert rows[0] == rows[1] and np.array_equal(learner.theta, other.theta)
 
 
+def test_rewarded_entropy_widens_the_policy():
+    learner = make_learner(linear_quadratic.kernel(), entropy_coefficient=10.0)
+    std = [learner.iterate(i, 0)["action_std"] for i in range(6)]
+    assert np.all(np.diff(std[1:]) > 0)  # the first only measures the scale of the observations
+    batch, old = learner.prepare(learner.collect(6)), learner.policy
+    gain, _ = learner.evaluate(batch, Policy(old.theta, old.log_std + 1e-3))
+    alone = surrogate_and_kl(batch, old, Policy(old.theta, old.log_std + 1e-3), learner.forward).mean(axis=0)[0]
+    assert gain - alone == pytest.approx(10.0 * 2 * 1e-3)
+
+
+def test_minibatches_are_given_by_their_size_or_their_number():
+    assert trpo.Config().steps_per_value_gradient == 128
+    config = trpo.Config(num_trajectories=3, steps_per_trajectory=100, num_value_minibatches=7)
+    assert config.steps_per_value_gradient == 42 and trpo.Config(**config.to_values()) == config
+    with pytest.raises(ValueError, match="value_minibatch_size and num_value_minibatches exclude each other, got 64"):
+        trpo.Config(value_minibatch_size=64, num_value_minibatches=7)
+
+
 def test_minibatch_larger_than_the_batch_is_refused():
     config = trpo.Config(num_trajectories=1, steps_per_trajectory=100)
     with pytest.raises(ValueError, match="value_minibatch_size must be at most"):
+        trpo.check(config, linear_quadratic.kernel(), 1)
+    config = trpo.Config(num_trajectories=1, steps_per_trajectory=100, num_value_minibatches=101)
+    with pytest.raises(ValueError, match="num_value_minibatches must be at most"):
         trpo.check(config, linear_quadratic.kernel(), 1)
     trpo.check(trpo.Config(), linear_quadratic.kernel(), 1)

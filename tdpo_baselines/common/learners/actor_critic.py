@@ -44,8 +44,8 @@ def generalised_advantage_estimation(
 ) -> np.ndarray:
     """Return GAE(gamma, lambda), the sums of (gamma lambda)^l delta_{t+l} (arXiv 1506.02438, eq. 16). [n, L]
 
-    delta_t = r_t + gamma V(s_{t+1}) - V(s_t). Only a terminal state has no value: after a time limit, or at the end of
-    a segment, V(s_{t+1}) stands for the rest of the episode.
+    delta_t = r_t + gamma V(s_{t+1}) - V(s_t). Nothing follows a terminal state; after a mere time limit, or at the end
+    of a segment, V(s_{t+1}) stands for the rest of the episode.
     """
     delta = segments.rewards + gamma * next_values * ~segments.is_terminal - values
     return _discounted_sums(delta, gamma * lam * ~segments.is_last)
@@ -97,8 +97,8 @@ class ActorCritic:
 
     def __init__(self, config: OnPolicySettings, roller, comm: Comm, seed: int):
         self.config, self._comm, self._seed = config, comm, seed
-        N, L = config.num_trajectories, config.steps_per_trajectory
-        self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma)
+        N, L, limit = config.num_trajectories, config.steps_per_trajectory, config.time_limit
+        self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma, time_limit=limit)
         self.sizes = roller.layer_sizes
         self.value_sizes = (*self.sizes[:-1], 1)
         self.forward = comm.warm_up(lambda: mlp.Forward(self.sizes))

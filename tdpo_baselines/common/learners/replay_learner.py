@@ -30,20 +30,20 @@ from .settings import OffPolicySettings
 class Networks:
     """Forward passes of the actor and the critics, in TensorFlow. Actions are in units of half their range."""
 
-    def __init__(self, config: OffPolicySettings, sizes: tuple[int, ...], *, num_critics: int, is_limited: np.ndarray):
-        """Build networks of these layer sizes; `is_limited` [A]: the actions that the environment clips."""
+    def __init__(self, config: OffPolicySettings, sizes: tuple[int, ...], *, num_critics: int, has_range: np.ndarray):
+        """Build networks of these layer sizes; `has_range` [A]: the actions that have limits."""
         O, *hidden, A = sizes
         self.sizes, self.critic_sizes, self._num_critics = sizes, (O + A, *hidden, 1), num_critics
         self._style = mlp.Style(config.activation, config.use_tanh_output)
         self._critic_style = mlp.Style(config.activation)
-        self._limits = np.where(is_limited, 1.0, np.inf)
+        self._limits = np.where(has_range, 1.0, np.inf)
 
     def act(self, actor, observations):
         """Return the actor's actions [M, A]."""
         return tf_mlp.apply(actor, observations, self.sizes, self._style)
 
     def clip(self, actions):
-        """Clip actions [M, A] as the environment does."""
+        """Clip actions [M, A] to their range, also where the environment does not."""
         tf = load_tensorflow()
         limits = tf.constant(self._limits, actions.dtype)
         return tf.clip_by_value(actions, -limits, limits)
@@ -193,12 +193,13 @@ class ReplayLearner:
     def __init__(self, config: Any, rule: UpdateRule, roller, comm: Comm, seed: int):
         self.config, self.roller, self._rule, self._comm, self._seed = config, roller, rule, comm, seed
         N, (O, *_, A) = config.num_trajectories, roller.layer_sizes
-        self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=config.steps_per_round, gamma=config.gamma)
+        L, limit = config.steps_per_round, config.time_limit
+        self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma, time_limit=limit)
         self._mine = range(self.streams.mine.start, self.streams.mine.stop)
         self.replay = Replay(len(self._mine), config.buffer_size // N, row_width(O, A))
         self.replay_bytes = 4 * row_width(O, A) * config.buffer_size
         self.networks = Networks(
-            config, roller.layer_sizes, num_critics=rule.num_critics, is_limited=roller.is_action_limited
+            config, roller.layer_sizes, num_critics=rule.num_critics, has_range=roller.has_action_range
         )
         self._is_solo = N == 1 or config.batch_size <= MAX_SOLO_ROWS
         load_tensorflow_where_needed(comm, is_needed=comm.rank == 0 or not self._is_solo)

@@ -1,14 +1,25 @@
 """Options that algorithms share, the checks of them, and the exploration noise that they describe."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...harness.config import Settings, baselines, ours, paper
 from ..networks import mlp
+from ..parallel import launcher
 from ..parallel.checks import require_memory, require_trajectories
 from ..sampling.noise import KINDS, Colour
 from ..sampling.replay import row_width
+from ..sampling.streams import TIME_LIMITS
+
+time_limit_option = partial(
+    ours,
+    "auto",
+    "what follows an episode that its limit ends; terminal: nothing (openai/baselines); bootstrap: the value of the "
+    "last state (SB3); auto: terminal if the task ends at its horizon, else bootstrap",
+    choices=TIME_LIMITS,
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,23 @@ class OnPolicySettings(Settings):
     )
 
     use_return_normalisation: bool = ours(True, "values are fitted in units of the returns' r.m.s. (as in CleanRL)")
+    time_limit: str = time_limit_option()
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of an update, over all ranks."""
+        return self.num_trajectories * self.steps_per_trajectory
+
+    def fill_in_minibatch(self, size: str, count: str, default: int) -> None:
+        """Give the option named `size` its default, unless the one named `count` stands in for it."""
+        has_size, has_count = (getattr(self, name) is not None for name in (size, count))
+        if has_size and has_count:
+            raise ValueError(
+                f"{size} and {count} exclude each other, got {getattr(self, size)} and {getattr(self, count)}; "
+                f"pass --set {size}=none or --set {count}=none"
+            )
+        if not has_size and not has_count:
+            object.__setattr__(self, size, default)
 
 
 @dataclass(frozen=True)
@@ -64,6 +92,7 @@ class OffPolicySettings(Settings):
     )
     use_tanh_output: bool = ours(True, "actions through a tanh onto their range (all); else linear")
     noise_bandwidth: float = ours(1.0, "relative bandwidth of ou, pink and lowpass noise (TDPO)", above=0, high=1)
+    time_limit: str = time_limit_option()
 
     def network_style(self, environment) -> mlp.Style:
         """Return the activations and the output scaling of the actor."""
@@ -87,18 +116,17 @@ def action_range(environment) -> tuple[np.ndarray, np.ndarray]:
     return (low + high) / 2, (high - low) / 2
 
 
-def check_on_policy(config: OnPolicySettings, environment, num_ranks: int, **minibatch: int) -> None:
-    """Raise ValueError if there are too few streams, a minibatch exceeds the batch, or memory does not suffice."""
-    N, L = config.num_trajectories, config.steps_per_trajectory
-    require_trajectories(N, num_ranks)
-    for name, size in minibatch.items():
-        if size > N * L:
+def check_on_policy(config: OnPolicySettings, environment, num_ranks: int, **minibatch: int | None) -> None:
+    """Raise ValueError if streams are too few, minibatches too large or too many, or memory does not suffice."""
+    require_trajectories(config.num_trajectories, num_ranks)
+    for name, number in minibatch.items():
+        if number is not None and number > config.num_steps:
             raise ValueError(
-                f"{name} must be at most num_trajectories x steps_per_trajectory ({N * L}), got {size}; "
-                f"pass --set {name}={N * L}"
+                f"{name} must be at most num_trajectories x steps_per_trajectory ({config.num_steps}), got {number}; "
+                f"pass --set {name}={config.num_steps}"
             )
     O, A = environment.observation_size, environment.action_size
-    require_memory("num_trajectories and steps_per_trajectory", 8 * N * L * (4 * O + 4 * A + 8))
+    require_memory("num_trajectories and steps_per_trajectory", 8 * config.num_steps * (4 * O + 4 * A + 8))
 
 
 def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> None:
@@ -120,7 +148,8 @@ def check_off_policy(config: OffPolicySettings, environment, num_ranks: int) -> 
     if config.use_tanh_output and not np.all(np.isfinite([environment.action_low, environment.action_high])):
         raise ValueError("use_tanh_output needs actions with limits; pass --set use_tanh_output=false")
     width = row_width(environment.observation_size, environment.action_size)
-    require_memory("transitions of buffer_size", 3 * 4 * width * config.buffer_size)  # a checkpoint needs two copies
+    share = -(-N // num_ranks) / N + 2 / (launcher.num_local_ranks() or 1)  # a checkpoint needs two copies on rank 0
+    require_memory("transitions of buffer_size", 4 * width * config.buffer_size * share)
     require_memory("updates_per_round and batch_size", 8 * width * config.updates_per_round * config.batch_size)
     require_memory("num_trajectories and steps_per_round", 8 * 3 * width * N * config.steps_per_round)
 

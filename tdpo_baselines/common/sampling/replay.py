@@ -14,7 +14,7 @@ class Transitions(NamedTuple):
     observations: Any  # [..., O]
     actions: Any  # [..., A]
     rewards: Any  # [...]
-    is_terminal: Any  # [...] no time limit counts
+    is_terminal: Any  # [...] nothing follows
     next_observations: Any  # [..., O]
 
     @classmethod

@@ -44,12 +44,12 @@ class PolicyRoller(ABC):
 
     def __init__(self, environment: Any, hidden_sizes: tuple[int, ...], gamma: float, style: mlp.Style = mlp.PLAIN):
         self.environment = environment
-        self.horizon = environment.horizon
+        self.horizon, self.is_horizon_terminal = environment.horizon, environment.is_horizon_terminal
         self.start_size = environment.start_size
         self.state_size = environment.state_size
         self.style = style
-        has_range = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)
-        self.is_action_limited = environment.is_action_limited & has_range  # [A]
+        self.has_action_range = np.isfinite(environment.action_low) & np.isfinite(environment.action_high)  # [A]
+        self.is_action_limited = environment.is_action_limited & self.has_action_range  # [A]
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes, style)
         self._gamma = gamma

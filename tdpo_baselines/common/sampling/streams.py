@@ -14,6 +14,8 @@ from ..parallel.checks import require_finite
 from ..parallel.comm import Comm
 from ..parallel.seeding import generator
 
+TIME_LIMITS = ("auto", "terminal", "bootstrap")  # auto: as the environment says
+
 
 class Segments(NamedTuple):
     """The steps of this rank's streams in one update."""
@@ -24,7 +26,7 @@ class Segments(NamedTuple):
     actions: np.ndarray  # [n, L, A] as executed
     rewards: np.ndarray  # [n, L]
     is_last: np.ndarray  # [n, L] of its episode
-    is_terminal: np.ndarray  # [n, L] the environment itself ended the episode, not a time limit
+    is_terminal: np.ndarray  # [n, L] nothing follows: the task ended, not a mere time limit
 
     @classmethod
     def empty(cls, offsets: np.ndarray, observation_size: int) -> "Segments":
@@ -50,8 +52,20 @@ class Episodes(NamedTuple):
 class Streams:
     """N streams that advance by L steps per update."""
 
-    def __init__(self, roller: Any, comm: Comm, seed: int, *, num_streams: int, num_steps: int, gamma: float):
+    def __init__(
+        self,
+        roller: Any,
+        comm: Comm,
+        seed: int,
+        *,
+        num_streams: int,
+        num_steps: int,
+        gamma: float,
+        time_limit: str = "auto",
+    ):
+        """Take the number of streams over all ranks, their steps per update, and one of TIME_LIMITS."""
         self._roller, self._comm, self._seed, self._gamma = roller, comm, seed, gamma
+        self._is_limit_terminal = roller.is_horizon_terminal if time_limit == "auto" else time_limit == "terminal"
         self._num_streams, self._num_steps = num_streams, num_steps
         self.mine = comm.share(num_streams)
         self._last_returns = np.full(2, np.nan)  # undiscounted and discounted, of the last row with an end
@@ -110,7 +124,7 @@ class Streams:
             mine.steps[i] += length
             done[i] += length
             is_at_limit = rolled.is_truncated[row] or mine.steps[i] == self._roller.horizon
-            segments.is_terminal[i, last] = rolled.is_terminal[row]
+            segments.is_terminal[i, last] = rolled.is_terminal[row] or (is_at_limit and self._is_limit_terminal)
             segments.is_last[i, last] = rolled.is_terminal[row] or is_at_limit
             if segments.is_last[i, last]:
                 end_episode(mine, int(i))

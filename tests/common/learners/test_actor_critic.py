@@ -2,6 +2,7 @@
 
 import linear_quadratic
 import numpy as np
+import paid_at_end
 import pytest
 
 from tdpo_baselines.common.learners.actor_critic import (
@@ -18,6 +19,8 @@ from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.common.sampling.streams import Segments
+from tdpo_baselines.ppo1 import ppo1
+from tdpo_baselines.trpo import trpo
 
 GAMMA = 0.9
 
@@ -96,8 +99,10 @@ def test_first_update_with_normalised_observations_only_measures_their_scale():
     assert other.prepare(other.collect(0)) is not None
 
 
-def test_advantages_and_targets_of_a_batch_equal_a_slow_reference():
-    agent = make_agent(linear_quadratic.ending_kernel(), gamma=0.9, lam=0.7, use_return_normalisation=False)
+@pytest.mark.parametrize("time_limit", ["terminal", "bootstrap"])
+def test_advantages_and_targets_of_a_batch_equal_a_slow_reference(time_limit):
+    options = {"gamma": 0.9, "lam": 0.7, "use_return_normalisation": False, "time_limit": time_limit}
+    agent = make_agent(linear_quadratic.ending_kernel(), **options)
     agent.prepare(agent.collect(0))
     segments = agent.collect(1)
     batch = agent.prepare(segments)
@@ -105,9 +110,27 @@ def test_advantages_and_targets_of_a_batch_equal_a_slow_reference():
         agent.values(agent.normalise(rows)) for rows in (segments.observations, segments.next_observations)
     )
     advantages = slow_advantages(segments, values, next_values, 0.9, 0.7)
-    assert segments.is_terminal.any()
+    is_at_limit = segments.is_last & (np.abs(segments.next_observations).max(axis=2) <= 1.2)
+    assert segments.is_terminal.any() and is_at_limit.any()
+    assert np.all(segments.is_terminal[is_at_limit] == (time_limit == "terminal"))
     assert batch.targets == pytest.approx(advantages + values, rel=1e-9)
     assert batch.advantages == pytest.approx((advantages - advantages.mean()) / advantages.std(), rel=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", [trpo, ppo1])
+def test_value_of_a_task_that_ends_at_its_horizon_is_its_return(algorithm):
+    """Bootstrapping adds the last payment to the value again and again."""
+    options = {"num_trajectories": 2, "steps_per_trajectory": 50, "gamma": 1.0, "lam": 1.0, "hidden_sizes": (8,)}
+    options |= {"use_observation_normalisation": False, "use_return_normalisation": False}
+    kernel, values = paid_at_end.kernel(), {}
+    size = {"value_minibatch_size": 50} if algorithm is trpo else {"minibatch_size": 50, "learning_rate": 3e-3}
+    for time_limit in ("auto", "bootstrap"):
+        config = algorithm.Config(**options, **size, time_limit=time_limit)
+        learner = algorithm.Learner(config, KernelRoller(kernel, (8,), 1.0), Comm(), seed=1)
+        for i in range(40):
+            learner.iterate(i, 0)
+        values[time_limit] = learner.values(np.ones(1))
+    assert values["auto"] == pytest.approx(-1, abs=0.1) and values["bootstrap"] < -3
 
 
 def test_offsets_have_the_policys_deviation():

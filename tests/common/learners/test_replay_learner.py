@@ -2,6 +2,7 @@
 
 import linear_quadratic
 import numpy as np
+import paid_at_end
 import pytest
 from replay_problem import Problem, make_learner
 
@@ -163,6 +164,23 @@ def test_transitions_are_those_of_the_segments_with_time_limits_not_terminal():
     cost = linear_quadratic.cost(rows.observations, rows.actions * np.array(learner.roller.style.scale))
     assert rows.rewards == pytest.approx(-cost, rel=1e-5)
     assert np.abs(rows.actions).max() <= 1 and rows.actions.std() == pytest.approx(3**-0.5, 0.15)
+
+
+@pytest.mark.parametrize("algorithm", [ddpg, td3])
+def test_value_of_a_task_that_ends_at_its_horizon_is_its_return(algorithm):
+    """Bootstrapping adds the last payment to the value again and again."""
+    options = {"gamma": 1.0, "random_timesteps": 0, "updates_per_round": 200, "target_rate": 0.2, "hidden_sizes": (8,)}
+    values, tf = {}, load_tensorflow()
+    for time_limit in ("auto", "bootstrap"):
+        learner = make_learner(algorithm, paid_at_end.kernel(), **options, time_limit=time_limit)
+        for i in range(4):
+            learner.iterate(i, 10**6)
+        critics, rows = tf.constant(learner.agent.critics.theta), transitions(learner)
+        is_paid = np.flatnonzero(rows.rewards)
+        assert np.all(rows.is_terminal[is_paid] == (time_limit == "auto")) and len(is_paid) == 48
+        inputs = (tf.constant(np.float32(column)) for column in (rows.observations, rows.actions))
+        values[time_limit] = learner.networks.values(critics, *inputs)[0].numpy().mean()
+    assert values["auto"] == pytest.approx(-1, abs=0.2) and values["bootstrap"] < -3
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tdpo_baselines.common.learners import settings
 from tdpo_baselines.common.learners.settings import OffPolicySettings, OnPolicySettings
+from tdpo_baselines.common.parallel import launcher
 
 
 def environment(low=-1.0, high=3.0):
@@ -39,6 +40,17 @@ def test_range_of_actions_is_that_of_the_environment_or_the_unit_interval():
 def test_off_policy_options_that_cannot_run_are_refused_with_a_remedy(options, num_ranks, message):
     with pytest.raises(ValueError, match=message):
         settings.check_off_policy(OffPolicySettings(**options), environment(), num_ranks)
+
+
+def test_ranks_share_the_memory_of_the_replay(monkeypatch):
+    memory = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 2 * 4 * 10 * 3 * 10**6}  # rows of 10 columns, three copies
+    monkeypatch.setattr("os.sysconf", memory.get)
+    config = OffPolicySettings(buffer_size=10**6, num_trajectories=4, updates_per_round=1)
+    settings.check_off_policy(config, environment(), 1)
+    with pytest.raises(ValueError, match="transitions of buffer_size need about"):
+        settings.check_off_policy(OffPolicySettings(buffer_size=10**6 + 4), environment(), 1)
+    monkeypatch.setattr(launcher, "num_local_ranks", lambda: 4)
+    settings.check_off_policy(config, environment(), 4)
 
 
 def test_tanh_output_needs_limited_actions():

@@ -1,5 +1,7 @@
 """Streams of episodes against a plain loop over the environment."""
 
+from dataclasses import replace
+
 import gymnasium
 import linear_quadratic
 import numpy as np
@@ -10,7 +12,7 @@ from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.seeding import generator
 from tdpo_baselines.common.sampling.gym_roller import NUM_SEEDS, GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.common.sampling.streams import Streams
+from tdpo_baselines.common.sampling.streams import TIME_LIMITS, Streams
 from tdpo_baselines.harness import registry
 
 GAMMA = 0.9
@@ -43,6 +45,24 @@ def test_episode_cut_off_with_its_segment_does_not_continue():
         assert np.flatnonzero(segments.is_last[0]).tolist() == [24, 49] and not segments.is_terminal.any()
     row = streams.row()
     assert row["num_episodes"] == 4 and row["return_mean"] == 25.0
+    streams = Streams(roller, Comm(), 0, num_streams=1, num_steps=50, gamma=GAMMA, time_limit="terminal")
+    segments = streams.collect(np.zeros(roller.num_parameters), np.zeros((1, 50, 1)), 0)
+    np.testing.assert_array_equal(segments.is_terminal, segments.is_last)
+
+
+@pytest.mark.parametrize("is_horizon_terminal", [False, True])
+@pytest.mark.parametrize("time_limit", TIME_LIMITS)
+def test_limit_is_terminal_if_the_option_or_by_default_the_environment_says_so(time_limit, is_horizon_terminal):
+    kernel = replace(linear_quadratic.ending_kernel(), is_horizon_terminal=is_horizon_terminal, horizon=7)
+    roller = KernelRoller(kernel, (4,), GAMMA)
+    streams = Streams(roller, Comm(), 3, num_streams=2, num_steps=40, gamma=GAMMA, time_limit=time_limit)
+    offsets = 2.0 * np.random.default_rng(0).standard_normal((2, 40, 2))
+    segments = streams.collect(np.zeros(roller.num_parameters), offsets, 0)
+    is_outside = np.abs(segments.next_observations).max(axis=2) > 1.2
+    is_limit_terminal = {"auto": is_horizon_terminal, "terminal": True, "bootstrap": False}[time_limit]
+    expected = segments.is_last if is_limit_terminal else is_outside
+    np.testing.assert_array_equal(segments.is_terminal, expected)
+    assert is_outside.any() and (segments.is_last & ~is_outside).any()
 
 
 @pytest.mark.parametrize(("name", "num_ends"), [("Hopper-v5", 6), ("Pendulum-v1", 3)])
