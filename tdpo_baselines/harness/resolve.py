@@ -1,8 +1,10 @@
 """Resolve the arguments of the command line to everything that decides a run.
 
-Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before.
+Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before. Instead of
+the first two, a run that is resumed or repeated begins with its own options.
 """
 
+import re
 from argparse import Namespace
 from dataclasses import fields
 from typing import NamedTuple
@@ -10,9 +12,10 @@ from typing import NamedTuple
 from . import registry, stages
 from .budget import Budget
 from .config import did_you_mean, parse_count, read_json, split_prefix
-from .run_folder import RunConfig
+from .run_folder import RunConfig, RunFolder, default_path
 
 BUDGET = {field.name for field in fields(Budget)}
+LIMITS = ("num_timesteps", "num_iterations")  # that a resumed or repeated run keeps unless one is given
 
 
 class Run(NamedTuple):
@@ -26,34 +29,83 @@ class Run(NamedTuple):
 
 def resolve(arguments: Namespace) -> Run:
     """Return the run that the arguments ask for."""
+    base, values = find_base(arguments)
     limits = {name: value for name, value in vars(arguments).items() if name in BUDGET and value is not None}
-    budget, (config, preset) = Budget.from_values(limits), resolve_config(arguments)
+    if base is not None and not limits.keys() & set(LIMITS):
+        limits |= {name: base.made_with[name] for name in LIMITS if base.made_with.get(name) is not None}
+    budget, (config, preset) = Budget.from_values(limits), resolve_config(arguments, base, values)
     return Run(config, preset, stages.make(config), budget)
 
 
-def resolve_config(arguments: Namespace) -> tuple[RunConfig, str]:
-    """Return the config of the run, and the name of the preset it starts from."""
-    algorithm, environment = arguments.alg, arguments.env
-    registry.algorithm(algorithm)
+def find_base(arguments: Namespace) -> tuple[RunConfig | None, dict]:
+    """Return the config of the run that --resume continues or --config repeats, if any, and the options of --config."""
+    values = read_json(arguments.config) if arguments.config else {}
+    base = None
+    if {"algorithm", "environment", "options"} <= values.keys():
+        base, values = RunConfig.from_values(values, arguments.config), {}
+        if (arguments.alg or base.algorithm, arguments.env or base.environment) != (base.algorithm, base.environment):
+            run = f"{base.algorithm} on {base.environment}"
+            raise ValueError(f"--config {arguments.config} repeats {run}; leave out --alg and --env, or pass the same")
+    seed = parse_count("seed", arguments.seed or "0", low=0)
+    folder = RunFolder(arguments.log_dir or default_path(arguments.alg or "tdpo", arguments.env, seed))
+    if arguments.resume and folder.has_run():
+        here = folder.read_config()
+        is_same = arguments.alg in (None, here.algorithm) and arguments.env in (None, here.environment)
+        base = here if is_same and base is None else base
+    return base, _flatten(values)
+
+
+def _flatten(values: dict, prefix: str = "") -> dict:
+    """Return options by dotted names: those in an object "env" begin with "env."."""
+    flat: dict = {}
+    for name, value in values.items():
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+def resolve_config(arguments: Namespace, base: RunConfig | None, values: dict) -> tuple[RunConfig, str]:
+    """Return the config of the run, with `values` over those of the base or preset, and the name of the preset."""
+    algorithm, environment, seed = arguments.alg, arguments.env, arguments.seed
+    if base is not None:
+        algorithm, seed = base.algorithm, seed or str(base.seed)
+        if environment is None:
+            registry.require_trusted(base.environment)
+        environment = base.environment
+    algorithm = algorithm or "tdpo"
+    check_option_arguments(arguments, algorithm)
     if environment is None:
-        raise ValueError("--env is missing; --list shows the environments")
+        missing = f" and {arguments.log_dir} holds no run" if arguments.resume and arguments.log_dir else ""
+        raise ValueError(f"--env is missing{missing}; --list shows the environments")
     registry.check_environment(environment)
-    preset, values = choose_preset(algorithm, environment, arguments.preset)
-    values |= read_json(arguments.config) if arguments.config else {}
+    if base is not None and arguments.preset is None:
+        preset, values = base.made_with.get("preset", "none"), base.values() | values
+    else:
+        preset, chosen = choose_preset(algorithm, environment, arguments.preset)
+        values = ({} if base is None else base.values()) | chosen | values
     values |= dict(parse_assignment(text) for group in arguments.set for text in group)
-    if arguments.num_trajectories is not None:
-        values["num_trajectories"] = arguments.num_trajectories
+    values |= arguments.option_arguments
     first, values = stages.split(values)
     env_options, options = split_prefix(registry.resolve_values(algorithm, environment, values), "env.")
     config = RunConfig(
         algorithm=algorithm,
         environment=environment,
-        seed=parse_count("seed", arguments.seed, low=0),
+        seed=parse_count("seed", seed or "0", low=0),
         options=options,
         env_options=env_options,
         stages=stages.resolve(algorithm, environment, values, first),
     )
     return config, preset
+
+
+def check_option_arguments(arguments: Namespace, algorithm: str) -> None:
+    """Raise ValueError for an argument that is no option of the algorithm, the environment or a stage."""
+    known = [field.name for field in fields(registry.algorithm(algorithm).Config)]
+    for name in arguments.option_arguments:
+        if name not in known and not re.match(r"(env|stage\d+)\.", name):
+            near = did_you_mean(name, [*vars(arguments), *known], "--")
+            raise ValueError(
+                f"unknown argument '--{name}'{near}; --help --alg {algorithm} lists the arguments and options"
+            )
 
 
 def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[str, dict]:

@@ -7,7 +7,7 @@ from ..common.parallel.comm import Comm
 from . import registry, stages
 from .contracts import Learner
 from .logger import Console
-from .resolve import Run
+from .resolve import LIMITS, Run
 from .run_folder import RunFolder, versions
 from .stop_request import StopRequest
 from .training import Training
@@ -26,7 +26,8 @@ def set_up(
     """Return what trains the run, ready to go on. All ranks call this together; invalid input is `Refused` on all."""
     config, console = run.config, Console(is_quiet or comm.rank > 0)
     comm.on_root(lambda: stages.check(config.algorithm, run.stages, comm.size))
-    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset, "num_timesteps": run.budget.num_timesteps}
+    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset}
+    made_with |= {name: getattr(run.budget, name) for name in LIMITS}
     comm.on_root(lambda: folder.open(dataclasses.replace(config, made_with=made_with), is_resumed=is_resumed))
     announce(run, folder, comm, console)
     makers = [partial(make_learner, run, stage, comm) for stage in run.stages]

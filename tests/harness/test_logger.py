@@ -3,7 +3,7 @@ import os
 import pytest
 
 from tdpo_baselines.harness import logger
-from tdpo_baselines.harness.logger import Console, ProgressCSV, format_time
+from tdpo_baselines.harness.logger import Console, ProgressCSV, ProgressReader, Tail, format_time
 
 ROWS = [{"iteration": i, "payoff": i / 3, "count": i} for i in range(1, 6)]
 DAMAGES = {
@@ -22,6 +22,27 @@ def path(tmp_path):
     log.write(ROWS[:2])
     log.write(ROWS[2:])
     return tmp_path / "progress.csv"
+
+
+def test_reader_returns_every_row_once_also_after_a_resume(path):
+    reader = ProgressReader(path)
+    assert reader.read() == ROWS and reader.read() == []
+    resumed = ProgressCSV(path, last_iteration=3)  # replaces the file
+    resumed.write(ROWS[3:])
+    assert reader.read() == []
+    resumed.write([{"iteration": 6, "payoff": float("nan"), "count": -1}])
+    (row,) = reader.read()
+    assert row["iteration"] == 6 and row["payoff"] != row["payoff"] and row["count"] == -1
+
+
+def test_tail_returns_complete_lines_only(tmp_path):
+    tail = Tail(tmp_path / "file")
+    assert tail.read() == []
+    with open(tmp_path / "file", "w") as file:
+        for text, lines in (("a\nb", ["a"]), ("c", []), ("\n\n", ["bc", ""])):
+            file.write(text)
+            file.flush()
+            assert tail.read() == lines
 
 
 def test_numbers_read_back_exactly_and_the_first_row_names_the_columns(path):
