@@ -12,8 +12,14 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.11",
-    packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
-    package_data={"tdpo_baselines": ["py.typed", "*/presets.json"], "envs": ["py.typed"], "envs.leg": ["leg.xml"]},
+    packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*", "hpc"]),
+    package_data={
+        "tdpo_baselines": ["py.typed", "*/presets.json"],
+        "envs": ["py.typed"],
+        "envs.leg": ["leg.xml"],
+        "hpc": ["*.sh"],
+    },
+    entry_points={"console_scripts": ["tdpo = tdpo_baselines.__main__:main"]},
     install_requires=[
         "numpy>=1.26",
         "numba>=0.60",

@@ -33,7 +33,7 @@ def spring_step(params, state, action):
 
 
 def delayed_spring_kernel() -> Kernel:
-    """Return the mass on a spring with a delayed force."""
+    """Return a mass on a spring that moves to a target and stays; the force acts 5 steps late."""
     kernel = make_task(
         spring_reset, observe_all, spring_step, dt=0.05, num_steps=100, sizes=(2, 1, 2), low=[-5.0], high=[5.0]
     )
@@ -64,7 +64,7 @@ def double_well_step(params, state, action):
 
 
 def double_well_kernel() -> Kernel:
-    """Return the double-well oscillator."""
+    """Return a mass that must swing over a hill; the last step pays."""
     return make_task(
         double_well_reset, observe_all, double_well_step, dt=0.1, num_steps=300, sizes=(4, 1, 2), low=[-1.0], high=[1.0]
     )
@@ -95,7 +95,7 @@ def cart_pole_step(params, state, action):
 
 
 def cart_pole_kernel() -> Kernel:
-    """Return the cart with a pole and a force that acts 40 ms late."""
+    """Return a cart that balances a pole; the force acts 2 steps late."""
     kernel = make_task(
         cart_pole_reset, observe_all, cart_pole_step, dt=0.02, num_steps=500, sizes=(4, 4, 4), low=[-10.0], high=[10.0]
     )
@@ -131,7 +131,7 @@ def birotor_step(params, state, action):
 
 
 def birotor_kernel() -> Kernel:
-    """Return the planar birotor."""
+    """Return a bar with two rotors that flies to a point and hovers."""
     return make_task(
         birotor_reset, observe_all, birotor_step, dt=0.02, num_steps=250, sizes=(6, 3, 6), low=[0.0, 0.0],
         high=[10.0, 10.0],

@@ -32,7 +32,7 @@ def dead_time_step(params, state, action):
 
 
 def dead_time_kernel() -> Kernel:
-    """Return the plant behind a dead time."""
+    """Return a first-order plant that follows a reference; the input acts 10 steps late."""
     kernel = make_task(
         dead_time_reset, observe_two, dead_time_step, dt=0.05, num_steps=200, sizes=(2, 1, 2), low=[-3.0], high=[3.0]
     )
@@ -64,7 +64,7 @@ def step_response_step(params, state, action):
 
 
 def step_response_kernel() -> Kernel:
-    """Return the step response with limited overshoot."""
+    """Return a weakly damped plant that moves to 1; the last step pays for mean error and overshoot."""
     return make_task(
         step_response_reset, observe_two, step_response_step, dt=0.05, num_steps=200, sizes=(5, 1, 2), low=[-3.0],
         high=[3.0],
@@ -110,7 +110,7 @@ def two_mass_step(params, state, action):
 
 
 def two_mass_kernel() -> Kernel:
-    """Return the resonant drive with a reward in the frequency domain."""
+    """Return a drive that turns a load without ringing; the last step pays in the frequency domain."""
     num = 5 + 2 * len(FREQUENCIES)
     return make_task(
         two_mass_reset, two_mass_observe, two_mass_step, dt=0.02, num_steps=300, sizes=(num, 1, 2), low=[-2.0],
@@ -154,7 +154,7 @@ def chain_step(params, state, action):
 
 
 def chain_kernel() -> Kernel:
-    """Return the chain of masses."""
+    """Return three masses joined by springs that come to rest under three forces; the optimum is known."""
     return make_task(
         chain_reset, chain_observe, chain_step, dt=0.05, num_steps=100, sizes=(6, 6, 6), low=[-10.0] * 3,
         high=[10.0] * 3,

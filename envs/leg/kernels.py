@@ -63,7 +63,7 @@ def stochastic_kernel(
     start_scale: float = 1.0,
     reward_kind: str = "dense",
 ) -> Kernel:
-    """Return the paper's leg for practical training: random starts, noisy rates, a reward with hard limits.
+    """Return the paper's leg for practical training: random starts, noisy rates, hardware limits in the reward.
 
     `reward_units` "code" is 1000 times "paper". `hip_start` "paper" draws the hip from -180 to -30 degrees, "code"
     from -180 to +30. For curricula, `start_scale` shrinks the starts towards the simple leg's, and `reward_kind`

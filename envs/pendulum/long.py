@@ -41,7 +41,10 @@ def step(params, state, action):
 
 
 def long_kernel(control_rate_hz: float = 20, start_scale: float = 1.0) -> Kernel:
-    """Return Pendulum-v1 controlled at `control_rate_hz`; `start_scale` shrinks the range of starts."""
+    """Return the task of Pendulum-v1, swing up and balance, at another control rate.
+
+    `start_scale` shrinks the range of starts.
+    """
     if not 1 <= control_rate_hz <= 1e5:
         raise ValueError(f"control_rate_hz must be between 1 and 100000, got {control_rate_hz}")
     return Kernel(

@@ -96,10 +96,11 @@ def nlr_kernel(
     offset: float | None = None,
     amplitude: float | None = None,
 ) -> Kernel:
-    """Return the pendulum of `variant` 1 (main) to 9; the last four options replace the variant's targets.
+    """Return the pendulum that swings in a frequency band about an offset; the last of 200 steps pays all reward.
 
-    `start_scale` 1 starts anywhere on the circle, as Gymnasium does. `observation` is "angle" (angle and rate, as in
-    the paper) or "cos_sin", which does not tell targets at +pi from targets at -pi.
+    `variant` is 1 (main) to 9; the last four options replace its targets. `start_scale` 1 starts anywhere on the
+    circle, as Gymnasium does. `observation` is "angle" (angle and rate, as in the paper) or "cos_sin", which does not
+    tell targets at +pi from targets at -pi.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant must be 1 to 9, got {variant!r}")

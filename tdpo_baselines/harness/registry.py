@@ -5,6 +5,7 @@ Nothing is imported until it is asked for. A new algorithm is one more name in `
 """
 
 import inspect
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
@@ -174,20 +175,31 @@ def resolve_options(name: str, options: dict) -> dict:
 
 def environment_options(name: str) -> dict:
     """Return the names and defaults of an environment's options; environments of others may have more."""
-    import gymnasium
-
     check_environment(name)
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
         own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # names one of ours
         return {"delay_steps": 0, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
-    if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
-        raise ValueError("another package named 'envs' comes first on the path; remove it with pip uninstall envs")
+    maker, registered = _kernel_maker(env_id)
+    parameters = inspect.signature(maker).parameters
+    return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+
+
+def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
+    """Return the function that makes the kernel of one of our ids, and the options that the id fixes."""
+    import gymnasium
+
+    envs = import_module("envs")
+    if not getattr(envs, "IS_TDPO_BASELINES", False):
+        folder = Path(envs.__file__).parent if envs.__file__ else next(iter(envs.__path__))
+        raise ValueError(
+            f"another package named 'envs' hides ours, from {folder}; rename it, or start with the `tdpo` command, which "
+            "does not look into the working folder, or pip uninstall envs if pip installed it"
+        )
     registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
     module, function = registered.pop("kernel").split(":")
-    parameters = inspect.signature(getattr(import_module(module), function)).parameters
-    return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+    return getattr(import_module(module), function), registered
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
@@ -208,7 +220,16 @@ def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
 
 
 def describe() -> str:
-    """Return the list of algorithms and environments."""
-    lines = ["algorithms (--alg):", *(f"  {name}" for name in ALGORITHMS), "environments (--env):"]
-    lines += [f"  {name:16} {target}" for name, (target, _) in ENVIRONMENTS.items()]
+    """Return the list of algorithms and environments, with a line about each from its docstring."""
+    lines = ["algorithms (--alg):", *(f"  {name:16} {_first_line(algorithm(name))}" for name in ALGORITHMS)]
+    lines += ["environments (--env):"]
+    for name, (target, fixed) in ENVIRONMENTS.items():
+        maker, registered = _kernel_maker(target)
+        options = ", ".join(f"{option}={value}" for option, value in (registered | fixed).items())
+        lines.append(f"  {name:16} {_first_line(maker)}{f' ({options})' if options else ''}")
     return "\n".join([*lines, "  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)"])
+
+
+def _first_line(described: Any) -> str:
+    """Return the first line of a docstring without the "Return" and the full stop."""
+    return (inspect.getdoc(described) or "").partition("\n")[0].removeprefix("Return ").removesuffix(".")
