@@ -39,6 +39,16 @@ setup(
         # whenever it is imported that it does not support NumPy 2, and its environment checker fails with it.
         "gym": ["gym>=0.25"],
         "docs": DOCS,
-        "dev": ["pytest>=8.0", "pytest-xdist>=3.5", "scipy>=1.11", "gym>=0.26", "ruff>=0.6", "mypy>=1.11", *DOCS],
+        "dev": [
+            "pytest>=8.0",
+            "pytest-xdist>=3.5",
+            "scipy>=1.11",
+            "gym>=0.26",
+            "ruff>=0.6",
+            "mypy>=1.11",
+            "nbclient>=0.10",
+            "ipykernel>=6.29",
+            *DOCS,
+        ],
     },
 )

@@ -194,7 +194,7 @@ def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
     if not getattr(envs, "IS_TDPO_BASELINES", False):
         folder = Path(envs.__file__).parent if envs.__file__ else next(iter(envs.__path__))
         raise ValueError(
-            f"another package named 'envs' hides ours, from {folder}; rename it, or start with the `tdpo` command, which "
+            f"another package named 'envs' hides ours, from {folder}; rename it, or use the `tdpo` command, which "
             "does not look into the working folder, or pip uninstall envs if pip installed it"
         )
     registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
