@@ -1,5 +1,6 @@
 """The log of a run: progress.csv and lines on the console."""
 
+import math
 import os
 import sys
 import time
@@ -140,11 +141,30 @@ class Console:
         self._next_line = now + self.SECONDS_BETWEEN_LINES
         row = {**row, "total_timesteps": row["total_timesteps"] / 1e6}
         texts = {title: form.format(row[name]) for name, (title, form) in COLUMNS.items() if name in row}
+        texts = {title: text.replace("nan", "  -") for title, text in texts.items()}  # no episode has ended
         texts |= {"done": f"{fraction_done:6.1%}", "time left": f"{format_time(seconds_left):>10}"}
         if self._num_lines % self.LINES_BETWEEN_HEADERS == 0:
             self.say(" ".join(title.rjust(len(text)) for title, text in texts.items()))
         self._num_lines += 1
         self.say(" ".join(texts.values()))
+
+
+class TimeLeft:
+    """The time to the end, by a moving average of the speed: algorithms may begin faster than they go on."""
+
+    SECONDS_REMEMBERED = 60.0
+
+    def __init__(self, done: float):
+        """Begin at a fraction of the whole."""
+        self._seconds, self._done, self._speed = 0.0, done, 0.0
+
+    def estimate(self, seconds: float, done: float) -> float:
+        """Return the seconds left, `seconds` after the beginning, with a fraction done."""
+        passed = seconds - self._seconds
+        kept = math.exp(-passed / self.SECONDS_REMEMBERED) if self._speed else 0.0
+        self._speed = kept * self._speed + (1 - kept) * (done - self._done) / passed
+        self._seconds, self._done = seconds, done
+        return (1 - done) / max(self._speed, 1e-12)
 
 
 def format_time(seconds: float) -> str:

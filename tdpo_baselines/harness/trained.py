@@ -119,7 +119,11 @@ def load(path: str | Path, *, use_best: bool = False, env: str | Callable | None
             folder.read_config()
         state = checkpoint.load_newest(path if is_part else folder.best if use_best else folder.checkpoints)
     if state is None:
-        what = "best parameters yet: no episode has ended" if use_best else "checkpoint yet"
+        what = (
+            "best parameters yet: no episode has ended"
+            if use_best
+            else "checkpoint yet; a run saves the first after some seconds"
+        )
         raise ValueError(f"{path} has no {what}")
     return Trained(RunConfig.from_checkpoint(state), state, env)
 

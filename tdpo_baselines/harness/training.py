@@ -21,7 +21,7 @@ from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
 from .budget import Budget
 from .contracts import Component, Learner, Row, State
-from .logger import Console, ProgressCSV, format_time
+from .logger import Console, ProgressCSV, TimeLeft, format_time
 from .run_folder import RunConfig, RunFolder
 from .stages import StagedLearner
 from .stop_request import StopRequest
@@ -29,6 +29,7 @@ from .stop_request import StopRequest
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same
+SECONDS_TO_FIRST_CHECKPOINT = 10.0  # of a session, so that a run can be evaluated soon
 SECONDS_BETWEEN_REPORTS = 0.2  # a report logs all iterations since the last one
 MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may become slower, and stop requests must not wait for many
 
@@ -154,6 +155,7 @@ class Training:
             return 0
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
         self._last_saved = self._last_report = self._began
+        self._time_left = TimeLeft(self._budget.fraction_done(progress))
         while not self.is_finished():
             self._rows.append(self._row(self._iterate()))
             stop_reason, is_saving = self._report() if self._is_report_due() else ("", False)
@@ -266,15 +268,17 @@ class Training:
         self._show_last_row(elapsed)
         stop_reason = "max_walltime" if elapsed >= budget.max_seconds else ""
         stop_reason = signal.Signals(stop_signal).name if stop_signal else stop_reason
-        is_due = iteration % budget.checkpoint_every == 0 or now - self._last_saved >= 60 * budget.checkpoint_minutes
+        seconds = 60 * budget.checkpoint_minutes
+        seconds = min(seconds, SECONDS_TO_FIRST_CHECKPOINT) if self._saved < 0 else seconds
+        is_due = iteration % budget.checkpoint_every == 0 or now - self._last_saved >= seconds
         in_time = int(SECONDS_BETWEEN_REPORTS * len(self._rows) / (now - self._last_report))
         self._last_report = now
         return stop_reason, is_due, iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
 
     def _show_last_row(self, elapsed: float) -> None:
-        done, done_before = map(self._budget.fraction_done, (self._progress, self._before))
         if self._rows:
-            seconds_left = elapsed * (1 - done) / (done - done_before)
+            done = self._budget.fraction_done(self._progress)
+            seconds_left = self._time_left.estimate(elapsed, done)
             self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
 
     def _warn_if_stuck(self, row: dict) -> None:

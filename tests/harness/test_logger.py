@@ -3,7 +3,7 @@ import os
 import pytest
 
 from tdpo_baselines.harness import logger
-from tdpo_baselines.harness.logger import Console, ProgressCSV, ProgressReader, Tail, format_time
+from tdpo_baselines.harness.logger import Console, ProgressCSV, ProgressReader, Tail, TimeLeft, format_time
 
 ROWS = [{"iteration": i, "payoff": i / 3, "count": i} for i in range(1, 6)]
 DAMAGES = {
@@ -121,6 +121,21 @@ def test_table_shows_how_far_the_algorithm_stepped(capsys, own):
 def test_table_of_an_algorithm_without_known_columns_shows_those_that_exist(capsys):
     show({**MAIN, "temperature": 3.0})
     assert capsys.readouterr().out.split()[:5] == ["iteration", "timesteps", "return", "payoff", "steps/s"]
+
+
+def test_table_has_a_dash_where_nothing_is_known_yet(capsys):
+    show({**MAIN, "return_mean": float("nan"), "payoff": float("nan")})
+    header, line = capsys.readouterr().out.splitlines()
+    assert line.split()[2:4] == ["-", "-"] and len(header) == len(line)
+
+
+def test_time_left_follows_the_recent_speed():
+    steady = TimeLeft(0.5)
+    assert [round(steady.estimate(seconds, 0.5 + seconds / 1000)) for seconds in (1, 10, 100)] == [499, 490, 400]
+    slower = TimeLeft(0.0)
+    slower.estimate(10.0, 0.1)  # a hundredth per second, then a thousandth
+    estimates = [slower.estimate(10.0 + seconds, 0.1 + seconds / 1000) for seconds in range(1, 301)]
+    assert 90 < estimates[0] < 150 and estimates[-1] == pytest.approx(600, rel=0.1)
 
 
 def test_second_line_within_a_moment_is_left_out_unless_it_is_the_last(capsys):

@@ -10,7 +10,7 @@ from toy_learner import TIMESTEPS, ToyLearner, toy_config, toy_training
 
 from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm, Refused
-from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.harness import checkpoint, training
 from tdpo_baselines.harness.run_folder import RunFolder
 from tdpo_baselines.harness.stop_request import StopRequest
 from tdpo_baselines.harness.training import EXIT_STOPPED
@@ -160,6 +160,15 @@ def test_learner_with_a_replay_is_not_copied_before_every_update(tmp_path):
     with pytest.raises(NotFinite, match="checkpoints before it, if there are any, are in"):
         toy_training(tmp_path, learner).run()
     assert checkpoint.load_newest(tmp_path / "checkpoints")["counter"]["count"] == 2  # of checkpoint_every
+
+
+def test_first_checkpoint_of_a_session_comes_early(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SECONDS_TO_FIRST_CHECKPOINT", 0.0)
+    saved = []
+    monkeypatch.setattr(checkpoint, "save", lambda folder, iteration, *state, keep: saved.append((folder, iteration)))
+    toy_training(tmp_path, num_iterations=30, checkpoint_every=1000).run()
+    iterations = [iteration for folder, iteration in saved if folder.name == "checkpoints"]
+    assert len(iterations) == 2 and iterations[0] < 30 == iterations[1]
 
 
 @pytest.mark.parametrize("reason", ["SIGUSR1", "max_walltime"])
