@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from hpc import submit
 from tdpo_baselines import evaluate, plot, run
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import resolve
+from tdpo_baselines.harness.run_folder import RunFolder
 
 spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
 hooks = importlib.util.module_from_spec(spec)
@@ -134,11 +136,18 @@ def commands_of(module: str) -> list[tuple[str, str]]:
     return [(page, match[1]) for page, match in matches if match]
 
 
-@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.run"))
-def test_training_command_is_accepted(page, arguments):
-    parsed = run.parse(shlex.split(arguments))
-    if not (parsed.help or parsed.list):
-        resolve(parsed)
+@pytest.mark.parametrize("page", READABLE)
+def test_training_commands_are_accepted(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments in (arguments for source, arguments in commands_of("tdpo_baselines.run") if source == page):
+        parsed = run.parse(shlex.split(arguments))
+        if not (parsed.help or parsed.list):
+            begun = RunFolder(parsed.log_dir or "runs/unnamed")  # later commands of the page may continue it
+            begun.open(resolve(parsed).config, is_resumed=True)
+            begun.progress_path.touch()
+            begun.unlock()
+            if not parsed.log_dir:
+                shutil.rmtree(begun.path)
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.evaluate"))
