@@ -95,6 +95,19 @@ def environments() -> str:
     return table(["`--env`", "Gymnasium id", "with", "observation", "action", "steps"], rows)
 
 
+def environment_options(name: str) -> str:
+    """Return the options of an environment with defaults and meanings, without those that all environments have."""
+    from tdpo_baselines.harness import registry
+
+    defaults, meanings = registry.environment_options(name), registry.option_meanings(name)
+    rows = [
+        [f"`{key}`", text(default) or "empty", meanings[key]]
+        for key, default in defaults.items()
+        if key != "delay_steps"
+    ]
+    return table(["option", "default", "meaning"], rows)
+
+
 def variants() -> str:
     """Return the targets of the pendulum's variants."""
     from envs.pendulum.nlr import VARIANTS
@@ -209,7 +222,17 @@ def fill_readme(readme: str) -> str:
 
 DIRECTIVES = {
     function.__name__: function
-    for function in (options, presets, environments, variants, source, differences, glossary, scores)
+    for function in (
+        options,
+        presets,
+        environments,
+        environment_options,
+        variants,
+        source,
+        differences,
+        glossary,
+        scores,
+    )
 }
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from .common.parallel import launcher
 from .harness import callables
 from .harness.config import to_text
 from .harness.logger import ProgressReader, Tail
+from .harness.resolve import BUDGET
 from .harness.run_folder import RunFolder, default_path
 from .harness.trained import Trained, load
 from .harness.training import EXIT_STOPPED
@@ -27,6 +28,7 @@ from .run import EXIT_INVALID_INPUT
 
 __all__ = ["Trained", "load", "train"]
 
+ARGUMENTS = {*BUDGET, "env", "alg", "seed", "preset", "config"}  # None leaves them out; of options it is a value
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
@@ -56,7 +58,7 @@ def train(
     name = callables.register(env) if callable(env) else env
     folder = RunFolder(log_dir or default_path(alg or "tdpo", name, seed or 0))
     given = {"env": name, "alg": alg, "seed": seed, "num_timesteps": num_timesteps, "log_dir": folder.path, **arguments}
-    words = [f"--{key}={to_text(value)}" for key, value in given.items() if value is not None]
+    words = [f"--{key}={to_text(value)}" for key, value in given.items() if value is not None or key not in ARGUMENTS]
     words += ["--resume"] * resume + ["--quiet"] * quiet
     words += ["--set", *(f"{key}={to_text(value)}" for key, value in options.items())] if options else []
     module, pickled = ("worker", callables.pickle(env)) if callable(env) else ("run", b"")
@@ -69,7 +71,7 @@ def _run(command: list[str], standard_input: bytes, folder: RunFolder, callback:
     """Run a training command to its end; raise ValueError or RuntimeError if it fails."""
     rows = ProgressReader(folder.progress_path)
     rows.read()  # of earlier sessions
-    variables = {**os.environ, **launcher.ANY_RANKS, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    variables = {**launcher.ANY_RANKS, **os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     with tempfile.TemporaryDirectory() as scratch:
         texts = [Path(scratch, name) for name in ("output", "errors")]
         with open(texts[0], "wb") as output, open(texts[1], "wb") as errors:

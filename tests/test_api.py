@@ -73,6 +73,10 @@ def test_invalid_input_is_a_value_error_with_the_message_of_the_command_line(tmp
         tdpo_baselines.train("pendulum-nrl", log_dir=tmp_path / "a")
     with pytest.raises(ValueError, match="unknown argument '--gama', did you mean '--gamma'"):
         tdpo_baselines.train("pendulum-nlr", gama=0.9, log_dir=tmp_path / "a")
+    with pytest.raises(ValueError, match="noise_std must be a finite number, got 'none'"):
+        tdpo_baselines.train(
+            "pendulum-nlr", "td3", noise_std=None, preset=None, num_iterations=None, log_dir=tmp_path / "a"
+        )
     with pytest.raises(ValueError, match="ranks must be a whole number of at least 1, got 0"):
         tdpo_baselines.train("pendulum-nlr", ranks=0)
     lock = threading.Lock()

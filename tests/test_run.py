@@ -86,7 +86,14 @@ def test_list_shows_the_algorithms_and_environments(capsys):
 def test_help_explains_arguments_options_and_exit_codes(capsys):
     assert run.main(["--help", "--env", "leg"]) == 0
     text = capsys.readouterr().out
-    for word in ("--num_timesteps", "branch_times=", "env.control_rate_hz=", "85 stopped early", "preset tuned"):
+    for word in (
+        "--num_timesteps",
+        "branch_times=",
+        "env.control_rate_hz=",
+        "ground: compliant,",
+        "85 stopped early",
+        "preset tuned",
+    ):
         assert word in text
 
 

@@ -35,6 +35,7 @@ ENVIRONMENTS = {
     "two-mass": ("envs:tdpo/TwoMass-v0", {}),
     "chain": ("envs:tdpo/Chain-v0", {}),
 }
+DELAY_MEANING = "actions are executed this many control steps late; zeros before that"
 PATHS = ("noise_template",)  # options that name files
 
 
@@ -184,6 +185,14 @@ def environment_options(name: str) -> dict:
     maker, registered = _kernel_maker(env_id)
     parameters = inspect.signature(maker).parameters
     return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+
+
+def option_meanings(name: str) -> dict[str, str]:
+    """Return the meanings of the options of one of our environments, from `OPTIONS` of its module; none of others."""
+    if name not in ENVIRONMENTS:
+        return {"delay_steps": DELAY_MEANING}
+    module: Any = import_module(_kernel_maker(ENVIRONMENTS[name][0])[0].__module__)
+    return {"delay_steps": DELAY_MEANING} | vars(module).get("OPTIONS", {})
 
 
 def _kernel_maker(env_id: str) -> tuple[Callable, dict]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from . import registry, stages
 from .budget import Budget
-from .config import did_you_mean, parse_count, read_json, split_prefix
+from .config import did_you_mean, parse_count, read_json, split_prefix, to_text
 from .run_folder import RunConfig, RunFolder, default_path
 
 BUDGET = {field.name for field in fields(Budget)}
@@ -147,9 +147,9 @@ def describe_options(algorithm: str, environment: str | None, preset: str | None
         "",
         f"options of {environment}, and of its stages, for --set:",
     ]
-    lines += [
-        f"  env.{name}={value}" for name, value in (registry.environment_options(environment) | env_options).items()
-    ]
+    meanings = registry.option_meanings(environment)
+    for name, value in (registry.environment_options(environment) | env_options).items():
+        lines.append(f"  env.{name}={to_text(value)}" + (f"\n        {meanings[name]}" if name in meanings else ""))
     for number, changes in enumerate(first, start=1):
         lines += [f"  stage{number}.{name}={value}" for name, value in changes.items()]
     return "\n".join(lines) + "\n"

@@ -56,6 +56,11 @@ def test_values_are_those_of_the_algorithm_and_with_a_prefix_of_the_environment(
     assert values["gamma"] == 0.5 and values["env.start_scale"] == 0.25 and values["env.variant"] == 1
 
 
+@pytest.mark.parametrize("name", registry.ENVIRONMENTS)
+def test_every_option_of_our_environments_has_a_meaning(name):
+    assert registry.environment_options(name).keys() <= registry.option_meanings(name).keys()
+
+
 def test_environment_that_cannot_be_made_is_explained():
     with pytest.raises(ValueError, match=r"Pendulum-v1 cannot be made with {'gravity': 1}: TypeError"):
         registry.make_environment("Pendulum-v1", {"gravity": 1})
