@@ -85,7 +85,7 @@ def _run(command: list[str], standard_input: bytes, folder: RunFolder, callback:
         except BaseException:  # Ctrl-C, or an error of the callback
             _stop(process)
             raise
-        _raise_for(process.returncode, texts[1].read_text())
+        _raise_for(process.returncode, texts[1].read_text(errors="replace"))
 
 
 def _follow(process: subprocess.Popen, rows: ProgressReader, callback, output: Tail, errors: Tail) -> None:

@@ -116,19 +116,17 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
 
         comm = comm or connect()
     except ValueError as error:  # usually the same on every rank
-        return refuse(error, comm)
+        return refuse(error)
     return train(parsed, run, comm, stop)
 
 
-def refuse(error: ValueError, comm) -> int:
-    """Print what is wrong with the input, once; return the exit code. Without `comm` the ranks are not connected."""
+def refuse(error: ValueError) -> int:
+    """Print what is wrong with the input, on rank 0 unless this rank alone knows; return the exit code."""
     if not launcher.rank():
         print(f"error: {error}", file=sys.stderr, flush=True)
-    elif comm is None:
+    else:
         time.sleep(SECONDS_FOR_ROOT_TO_PRINT)  # mpirun ends all ranks when the first one leaves
         print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)
-    if comm is not None:
-        comm.barrier()
     return EXIT_INVALID_INPUT
 
 

@@ -119,6 +119,8 @@ def test_callable_is_shipped_to_the_ranks_and_never_written(tmp_path):
     alone = tdpo_baselines.train(make_spring, log_dir=tmp_path / "a", **how)
     trained = tdpo_baselines.train(make_spring, log_dir=tmp_path / "b", ranks=2, **how)
     assert deterministic_part(tmp_path / "a") == deterministic_part(tmp_path / "b")
+    with pytest.raises(ValueError, match="unknown argument '--gama'"):
+        tdpo_baselines.train(make_spring, log_dir=tmp_path / "c", ranks=2, gama=0.9)
     assert np.array_equal(alone.theta, trained.theta)
     assert trained.env.unwrapped.mass == 2.0 and trained.evaluate(num_episodes=2).results["return"].shape == (2,)
     assert trained.config.environment.startswith("callable/") and "make_spring-" in trained.config.environment

@@ -68,12 +68,12 @@ def resolve_config(arguments: Namespace, base: RunConfig | None, values: dict) -
     algorithm, environment, seed = arguments.alg, arguments.env, arguments.seed
     if base is not None:
         algorithm, seed = base.algorithm, seed or str(base.seed)
-        if environment is None:
+        if not environment:
             registry.require_trusted(base.environment)
         environment = base.environment
     algorithm = algorithm or "tdpo"
     check_option_arguments(arguments, algorithm)
-    if environment is None:
+    if not environment:
         missing = f" and {arguments.log_dir} holds no run" if arguments.resume and arguments.log_dir else ""
         raise ValueError(f"--env is missing{missing}; --list shows the environments")
     registry.check_environment(environment)

@@ -3,6 +3,8 @@
 import dataclasses
 from functools import partial
 
+import numpy as np
+
 from ..common.parallel.comm import Comm
 from . import registry, stages
 from .contracts import Learner
@@ -25,6 +27,7 @@ def set_up(
 ) -> Training:
     """Return what trains the run, ready to go on. All ranks call this together; invalid input is `Refused` on all."""
     config, console = run.config, Console(is_quiet or comm.rank > 0)
+    comm.check_equal({"config.json": np.frombuffer(config.to_json().encode(), np.uint8)})  # hosts may see other files
     comm.on_root(lambda: stages.check(config.algorithm, run.stages, comm.size))
     made_with = versions() | {"num_ranks": comm.size, "preset": run.preset}
     made_with |= {name: getattr(run.budget, name) for name in LIMITS}

@@ -40,7 +40,7 @@ class Trained:
         """The name of the environment to use. A run may be someone else's: no module is imported by its name alone."""
         if callable(self.given_env):
             return callables.register(self.given_env)
-        if self.given_env is None:
+        if not self.given_env:
             registry.require_trusted(self.config.environment)
         return self.given_env or self.config.environment
 
@@ -119,12 +119,8 @@ def load(path: str | Path, *, use_best: bool = False, env: str | Callable | None
             folder.read_config()
         state = checkpoint.load_newest(path if is_part else folder.best if use_best else folder.checkpoints)
     if state is None:
-        what = (
-            "best parameters yet: no episode has ended"
-            if use_best
-            else "checkpoint yet; a run saves the first after some seconds"
-        )
-        raise ValueError(f"{path} has no {what}")
+        what, why = ("best parameters", "no episode has ended") if use_best else ("checkpoint", "it has just begun")
+        raise ValueError(f"{path} has no {what} yet: {why}")
     return Trained(RunConfig.from_checkpoint(state), state, env)
 
 
