@@ -59,6 +59,11 @@ def unpickle(pickled: bytes) -> None:
     register(make, name)
 
 
+def without_hash(name: str) -> str:
+    """Return the part of an environment's id that stays when the source of its callable changes."""
+    return name.rpartition("-")[0] if name.startswith(PREFIX) else name
+
+
 def name_of(make: Callable) -> str:
     """Return "callable/", the qualified name of a callable, and a hash of its source."""
     bound = repr((make.args, make.keywords)) if isinstance(make, functools.partial) else ""

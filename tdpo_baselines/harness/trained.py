@@ -47,7 +47,7 @@ class Trained:
     @property
     def environment_options(self) -> dict:
         """The options of the environment: the run's, or the defaults of another environment."""
-        is_same = self.environment_name == self.config.environment
+        is_same = callables.without_hash(self.environment_name) == callables.without_hash(self.config.environment)
         return registry.resolve_options(self.environment_name, self.config.env_options if is_same else {})
 
     @cached_property

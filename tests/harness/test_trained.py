@@ -1,5 +1,6 @@
 """Policies are loaded without executing anything, act as in rollouts, and are evaluated."""
 
+import dataclasses
 import pickle
 import sys
 
@@ -144,6 +145,8 @@ def test_run_of_a_callable_asks_for_it_again(tmp_path):
         Trained(config, state).evaluate(num_episodes=1)
     given = Trained(config, state, make_pendulum)
     assert given.env.unwrapped.g == 5.0
+    changed = dataclasses.replace(config, environment=callables.without_hash(config.environment) + "-0123456789ab")
+    assert Trained(changed, state, make_pendulum).env.unwrapped.g == 5.0
     assert given.evaluate(num_episodes=1).results["return"][0] < 0
 
 
