@@ -165,6 +165,7 @@ def test_error_inside_of_the_environment_is_raised_with_its_traceback(tmp_path):
 @pytest.mark.slow
 def test_joblib_trains_seeds_side_by_side(tmp_path):
     from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
 
     jobs = [
         delayed(tdpo_baselines.train)(
@@ -173,5 +174,6 @@ def test_joblib_trains_seeds_side_by_side(tmp_path):
         for seed in (0, 1)
     ]
     first, second = Parallel(n_jobs=2)(jobs)
+    get_reusable_executor().shutdown()  # its processes would keep this working folder for other tests
     assert (first.config.seed, second.config.seed) == (0, 1)
     assert first.evaluate(num_episodes=1).results["return"] != second.evaluate(num_episodes=1).results["return"]
