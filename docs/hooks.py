@@ -57,9 +57,9 @@ def options(algorithm: str) -> str:
 
 def text(value) -> str:
     """Return a value as it is typed on the command line."""
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    from tdpo_baselines.harness.config import to_text
+
+    return to_text(value)
 
 
 def limits(metadata) -> str:
@@ -93,6 +93,19 @@ def environments() -> str:
         sizes = [str(size) for size in (made.observation_size, made.action_size, made.horizon)]
         rows.append([f"`{name}`", f"`{env_id}`", with_options, *sizes])
     return table(["`--env`", "Gymnasium id", "with", "observation", "action", "steps"], rows)
+
+
+def environment_options(name: str) -> str:
+    """Return the options of an environment with defaults and meanings, without those that all environments have."""
+    from tdpo_baselines.harness import registry
+
+    defaults, meanings = registry.environment_options(name), registry.option_meanings(name)
+    rows = [
+        [f"`{key}`", text(default) or "empty", meanings[key]]
+        for key, default in defaults.items()
+        if key != "delay_steps"
+    ]
+    return table(["option", "default", "meaning"], rows)
 
 
 def variants() -> str:
@@ -209,7 +222,17 @@ def fill_readme(readme: str) -> str:
 
 DIRECTIVES = {
     function.__name__: function
-    for function in (options, presets, environments, variants, source, differences, glossary, scores)
+    for function in (
+        options,
+        presets,
+        environments,
+        environment_options,
+        variants,
+        source,
+        differences,
+        glossary,
+        scores,
+    )
 }
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m hpc.submit --scheduler slurm --env leg --seeds 0-24 --ranks 72 --time 12:00:00
 
 Everything is checked before anything is submitted. A job is an array with a task per run. A run stops with a checkpoint
-before its time is over, is queued again, and continues. Site values are in hpc/env.sh. Run this from the checkout.
+before its time is over, is queued again, and continues. Site values are in hpc/env.sh.
 """
 
 import argparse
@@ -110,13 +110,14 @@ def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
     from tdpo_baselines.harness import stages
     from tdpo_baselines.harness.resolve import resolve
     from tdpo_baselines.run import parse as parse_run
+    from tdpo_baselines.run import spell
 
     if not re.fullmatch(r"[A-Za-z][\w.-]*", arguments.name):
         raise ValueError(f"--name must be a letter, then letters, digits, '.', '-' or '_', got {arguments.name!r}")
     if arguments.ranks < 1:
         raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
     for task in all_tasks:
-        names = [word.partition("=")[0] for word in task]
+        names = [spell(word).partition("=")[0] for word in task]
         own = ("--alg", "--env", "--seed", "--log_dir", "--max_walltime")
         twice = next((name for name in own if names.count(name) > 1), "")
         if twice:
@@ -145,6 +146,8 @@ def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
     lines = [partition.format(site["TDPO_PARTITION"])] * bool(site["TDPO_PARTITION"])
     lines += [account.format(site["TDPO_ACCOUNT"])] * bool(site["TDPO_ACCOUNT"])
     exported = {name: value for name, value in sorted(os.environ.items()) if name.startswith("TDPO_")}
+    if not (CHECKOUT / ".venv/bin/python").exists():  # no checkout, but a package that is installed
+        exported.setdefault("TDPO_PYTHON", sys.executable)
     lines += [
         f"export {name}={shlex.quote(value)}" for name, value in exported.items()
     ]  # PBS gives a job no environment

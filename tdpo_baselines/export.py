@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from .common.parallel.tensorflow_setup import prepare_environment
-from .evaluate import Trained, load, make_environment
 from .exporting import arrays, c_code, contract, onnx_model, tensorflow_model
 from .exporting.controller import NO_SAFETY, Controller, Safety
 from .exporting.policy import make_policy, record_observations
-from .harness import registry
 from .harness.config import parse_number
 from .harness.run_folder import versions
+from .harness.trained import Trained, load
 
 FILES = {
     "c": ["{}.h", "{}_check.c"],
@@ -48,17 +47,13 @@ def export(
     precision: str | None = None,
     rate_hz: float | None = None,
     safety: Safety = NO_SAFETY,
-    trusted: str = "",
 ) -> list[Path]:
-    """Write a policy and its contract into the folder `out`; return the paths written.
-
-    A run may come from someone else, so the module of its environment is imported only if it is `trusted`.
-    """
+    """Write a policy and its contract into the folder `out`; return the paths written."""
     out = Path(out).expanduser()
     precision = check_request(format, name, precision, safety)
     names = [*(pattern.format(name) for pattern in FILES[format]), "contract.json"]
     require_free(out, names)
-    roller = make_roller(trained, trusted)
+    roller: Any = trained.roller
     safety, rate = safety.fit(roller.layer_sizes[-1]), contract.choose_rate(roller.environment, rate_hz)
     controller = make_controller(trained, roller, safety, rate, name=name, precision=precision)
     told = {"format": format, "files": names[:-1], "name": name, "precision": precision, **describe_run(trained)}
@@ -69,13 +64,6 @@ def export(
         (Path(partial) / "contract.json").write_text(json.dumps(told, indent=2) + "\n")
         move_into(Path(partial), out, names)
     return [out / file for file in names]
-
-
-def make_roller(trained: Trained, trusted: str) -> Any:
-    """Return the policy's network with its environment."""
-    config = trained.config
-    options = registry.algorithm(config.algorithm).Config.from_values(config.options)
-    return registry.make_roller(make_environment(config, trusted), options)
 
 
 def make_controller(
@@ -160,7 +148,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--best", action="store_true", help="export the parameters with the best training payoff, not the last ones")
     add("--name", default="policy", help="prefix of files and C functions (default: policy)")
     add("--precision", choices=("double", "float"), help="of the numbers (default: double; tflite: float)")
-    add("--env", default="", metavar="NAME", help="the run's environment, to allow importing its module (module:Id)")
+    add("--env", metavar="NAME", help="the run's environment, to allow importing its module (module:Id)")
     add("--rate_hz", type=float, metavar="HZ", help="control rate, if the environment does not state it")
     safety = parser.add_argument_group("safety options, in the action's units; one number, or one per action: 5,8")
     add = safety.add_argument
@@ -174,10 +162,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; return the exit code."""
     prepare_environment()
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
-    options = {"name": parsed.name, "precision": parsed.precision, "rate_hz": parsed.rate_hz, "trusted": parsed.env}
+    options = {"name": parsed.name, "precision": parsed.precision, "rate_hz": parsed.rate_hz}
     try:
         safety = Safety(parsed.output_limit, parsed.rate_limit, parsed.low_pass)
-        trained = load(parsed.path, use_best=parsed.best)
+        trained = load(parsed.path, use_best=parsed.best, env=parsed.env)
         for path in export(trained, parsed.out, format=parsed.format, safety=safety, **options):
             print(f"-> {path}")
     except (ValueError, OSError) as error:

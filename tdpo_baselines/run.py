@@ -16,15 +16,20 @@ from .common.parallel import launcher
 from .common.parallel.tensorflow_setup import prepare_environment
 from .harness import registry
 from .harness.budget import Budget
-from .harness.config import did_you_mean
 from .harness.resolve import Run, describe_options, resolve
-from .harness.run_folder import RunFolder
+from .harness.run_folder import RunFolder, default_path
 from .harness.stop_request import StopRequest
 
 EXIT_FAILED = 1
 EXIT_INVALID_INPUT = 2
 EXIT_INTERRUPTED = 130
 SECONDS_FOR_ROOT_TO_PRINT = 20
+SPELLINGS = {
+    "--algo": "--alg",
+    "--n_timesteps": "--num_timesteps",
+    "--log_path": "--log_dir",
+    "--log_folder": "--log_dir",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,34 +51,49 @@ def make_parser() -> Parser:
     add = parser.add_argument
     add("--help", "-h", action="store_true", help="show this, and the options of --alg for --env")
     add("--list", action="store_true", help="show the algorithms and environments")
-    add("--alg", default="tdpo", help="algorithm (default: tdpo)")
+    add("--alg", help="algorithm (default: tdpo)")
     add("--env", help="environment: a name of --list, or any id of Gymnasium")
-    add("--num_trajectories", help="trajectories per update of all ranks: short for --set num_trajectories=N")
-    add("--seed", default="0", help="the same seed gives the same run on any number of ranks (default: 0)")
+    add("--seed", help="the same seed gives the same run on any number of ranks (default: 0)")
     add("--log_dir", help="folder of the run (default: runs/ALG-ENV-SEED)")
     add("--preset", help="shipped options to start from: tuned (the default where it exists), paper, or none")
-    add("--config", metavar="FILE.json", help="options from a JSON object; they override the preset")
+    add("--config", metavar="FILE.json", help="options from a JSON object; they override the preset. "
+        "With the config.json of a run, repeat that run")  # fmt: skip
     add("--set", metavar="KEY=VALUE", action="append", nargs="+", default=[], help="options; they override all others. "
+        "Their names are arguments too: --gamma 0.9 is short for --set gamma=0.9. "
         "env.KEY=VALUE sets an option of the environment. stage1.timesteps=N trains for N timesteps with "
         "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow")  # fmt: skip
     for field in dataclasses.fields(Budget):
         default = "" if field.default is None else f" (default: {field.default:g})".replace("+0", "")
         kind = "HH:MM:SS" if field.name == "max_walltime" else "N"
         add(f"--{field.name}", metavar=kind, help=field.metadata["meaning"] + default)
-    add("--resume", action="store_true", help="continue the run in --log_dir, or start it if there is none")
+    add("--resume", action="store_true", help="continue the run in --log_dir with its own options, or start it if "
+        "there is none")  # fmt: skip
     add("--tensorboard", action="store_true", help="also write TensorBoard events (needs the tensorboard extra)")
     add("--quiet", action="store_true", help="print errors only")
     return parser
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """Parse the command line; raise ValueError for unknown arguments."""
-    parser = make_parser()
-    parsed, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        near = did_you_mean(unknown[0].split("=")[0], re.findall(r"--\w+", parser.format_usage()))
-        raise ValueError(f"unknown argument {unknown[0]!r}{near}; --help lists the arguments")
+    """Parse the command line. Arguments that the parser does not know become `option_arguments`."""
+    parsed, unknown = make_parser().parse_known_args([spell(word) for word in arguments])
+    parsed.option_arguments = {}
+    while unknown:
+        name, equals, value = unknown.pop(0).partition("=")
+        if not name.startswith("--"):
+            raise ValueError(f"unknown argument {name + equals + value!r}; --help lists the arguments")
+        if not equals and (not unknown or unknown[0].startswith("--")):
+            raise ValueError(f"{name} is no argument, or an option without a value; --help lists both")
+        parsed.option_arguments[name[2:]] = value if equals else unknown.pop(0)
     return parsed
+
+
+def spell(word: str) -> str:
+    """Return an argument in our spelling: underscores for dashes, and our names for those of baselines and its zoo."""
+    name, equals, value = word.partition("=")
+    if not re.match(r"--\w", name):
+        return word
+    name = name.replace("-", "_").replace("__", "--", 1)
+    return SPELLINGS.get(name, name) + equals + value
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,27 +103,31 @@ def main(arguments: list[str] | None = None) -> int:
         return parse_and_train(sys.argv[1:] if arguments is None else arguments, stop)
 
 
-def parse_and_train(arguments: list[str], stop: StopRequest) -> int:
-    """Parse, resolve, connect the ranks and train."""
-    is_root = not launcher.rank()
+def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
+    """Parse, resolve, connect the ranks unless `comm` connects them already, and train."""
     try:
         parsed = parse(arguments)
         if parsed.help or parsed.list:
-            if is_root:
+            if not launcher.rank():
                 show_help(parsed)
             return 0
         run = resolve(parsed)
         from .common.parallel.comm import connect
 
-        comm = connect()
+        comm = comm or connect()
     except ValueError as error:  # usually the same on every rank
-        if is_root:
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        else:
-            time.sleep(SECONDS_FOR_ROOT_TO_PRINT)  # mpirun ends all ranks when the first one leaves
-            print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)
-        return EXIT_INVALID_INPUT
+        return refuse(error)
     return train(parsed, run, comm, stop)
+
+
+def refuse(error: ValueError) -> int:
+    """Print what is wrong with the input, on rank 0 unless this rank alone knows; return the exit code."""
+    if not launcher.rank():
+        print(f"error: {error}", file=sys.stderr, flush=True)
+    else:
+        time.sleep(SECONDS_FOR_ROOT_TO_PRINT)  # mpirun ends all ranks when the first one leaves
+        print(f"[rank {launcher.rank()}] error: {error}", file=sys.stderr, flush=True)
+    return EXIT_INVALID_INPUT
 
 
 def show_help(parsed: argparse.Namespace) -> None:
@@ -114,7 +138,7 @@ def show_help(parsed: argparse.Namespace) -> None:
         else:
             print(
                 make_parser().format_help(),
-                describe_options(parsed.alg, parsed.env, parsed.preset),
+                describe_options(parsed.alg or "tdpo", parsed.env, parsed.preset),
                 sep="\n",
                 flush=True,
             )
@@ -127,7 +151,7 @@ def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
     from .harness.session import set_up
 
     config, exit_code = run.config, EXIT_INVALID_INPUT
-    folder = RunFolder(parsed.log_dir or f"runs/{config.algorithm}-{config.environment}-{config.seed}")
+    folder = RunFolder(parsed.log_dir or default_path(config.algorithm, config.environment, config.seed))
     how = {"is_resumed": parsed.resume, "is_quiet": parsed.quiet, "use_tensorboard": parsed.tensorboard}
     try:
         training = set_up(run, folder, comm, stop, **how)

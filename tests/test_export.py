@@ -11,7 +11,7 @@ from controllers import compile_c
 
 from tdpo_baselines import run as run_program
 from tdpo_baselines.evaluate import load
-from tdpo_baselines.export import FILES, export, main, make_roller
+from tdpo_baselines.export import FILES, export, main
 from tdpo_baselines.harness import checkpoint, registry
 from tdpo_baselines.harness.run_folder import RunFolder
 
@@ -188,4 +188,3 @@ def test_exported_policy_has_the_parameters_of_the_run(run, tmp_path):
     with np.load(paths[0]) as model:
         parts = [model[f"{kind}_{k}"].ravel() for k in range(3) for kind in ("weights", "biases")]
         assert np.array_equal(np.concatenate([*parts, model["linear"].ravel()]), trained.theta)
-    assert make_roller(trained, "").num_parameters == len(trained.theta)

@@ -15,6 +15,13 @@ INVALID = {
     "--env pendulum-nrl": "unknown environment 'pendulum-nrl', did you mean 'pendulum-nlr'",
     f"{PENDULUM} --alg tdop": "unknown algorithm 'tdop', did you mean 'tdpo'",
     f"{PENDULUM} --sed 1": "unknown argument '--sed', did you mean '--seed'",
+    f"{PENDULUM} --lr 1": "unknown argument '--lr'; --help --alg tdpo lists the arguments and options",
+    f"{PENDULUM} --gama 0.9": "unknown argument '--gama', did you mean '--gamma'",
+    f"{PENDULUM} --gamma": "--gamma is no argument, or an option without a value",
+    f"{PENDULUM} --gamma 0.9 0.8": "unknown argument '0.8'",
+    f"{PENDULUM} -gamma 0.9": "unknown argument '-gamma'",
+    f"{PENDULUM} --gamma 2": "gamma must be",
+    "--env envs:tdpo/Lg-v0": "did you mean 'envs:tdpo/Leg-v0'",
     f"{PENDULUM} --seed=-1": "seed must be at least 0",
     f"{PENDULUM} --seed": "expected one argument",
     f"{PENDULUM} --set gama=1": "unknown option 'gama', did you mean 'gamma'",
@@ -61,6 +68,15 @@ def test_invalid_input_is_one_line_with_exit_code_2_and_touches_nothing(argument
     assert printed.err.startswith("error: ") and not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["--algo", "--alg"])
+@pytest.mark.parametrize("steps", ["--num_timesteps", "--num-timesteps", "--n-timesteps", "--n_timesteps"])
+@pytest.mark.parametrize("folder", ["--log-dir", "--log-folder", "--log_path"])
+def test_spellings_of_others_are_accepted(name, steps, folder):
+    parsed = run.parse([name, "td3", f"{steps}=1e6", folder, "a-b/--c", "--set", "env.a-b=c-d"])
+    assert (parsed.alg, parsed.num_timesteps, parsed.log_dir) == ("td3", "1e6", "a-b/--c")
+    assert parsed.set == [["env.a-b=c-d"]] and parsed.option_arguments == {}
+
+
 def test_list_shows_the_algorithms_and_environments(capsys):
     assert run.main(["--list"]) == 0
     listed = capsys.readouterr().out
@@ -70,7 +86,14 @@ def test_list_shows_the_algorithms_and_environments(capsys):
 def test_help_explains_arguments_options_and_exit_codes(capsys):
     assert run.main(["--help", "--env", "leg"]) == 0
     text = capsys.readouterr().out
-    for word in ("--num_timesteps", "branch_times=", "env.control_rate_hz=", "85 stopped early", "preset tuned"):
+    for word in (
+        "--num_timesteps",
+        "branch_times=",
+        "env.control_rate_hz=",
+        "ground: compliant,",
+        "85 stopped early",
+        "preset tuned",
+    ):
         assert word in text
 
 

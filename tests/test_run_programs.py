@@ -14,6 +14,8 @@ import pytest
 from programs import deterministic_part, kill_after_rows, rank_process
 from small_run import SMALL
 
+import tdpo_baselines
+
 pytestmark = pytest.mark.slow
 
 LENGTH = "120"  # iterations: long enough to be killed on the way
@@ -150,12 +152,14 @@ def test_pickles_in_a_run_folder_are_never_loaded(program, tmp_path, reference):
     shutil.copytree(reference, folder)
     harmful = pickle.dumps(Malicious(trace))
     newest = max((folder / "checkpoints").iterdir())
-    for path in (folder / "policy.pkl", folder / "best" / "theta.pkl", newest / "state.pkl", newest / "state.index"):
+    harmed = (folder / "policy.pkl", folder / "env.pkl", folder / "best" / "theta.pkl", newest / "state.pkl")
+    for path in (*harmed, newest / "state.index"):
         path.write_bytes(harmful)
     (folder / "state.npy").write_bytes(harmful)
     assert program("evaluate", str(folder), "--episodes", "1").returncode == 0
     assert program("evaluate", str(folder), "--episodes", "1", "--best").returncode == 0
     assert program("plot", str(folder), "--out", str(tmp_path / "curves.png")).returncode == 0
+    assert tdpo_baselines.load(folder).evaluate(num_episodes=1).results["return"][0] < 0
     process = program("run", *SMALL, "--num_iterations", LENGTH, "--log_dir", str(folder), "--resume")
     assert process.returncode == 0 and "torn or corrupt" in process.stderr
     assert not trace.exists()

@@ -33,7 +33,7 @@ def spring_step(params, state, action):
 
 
 def delayed_spring_kernel() -> Kernel:
-    """Return the mass on a spring with a delayed force."""
+    """Return a mass on a spring that moves to a target and stays; the force acts 5 steps late."""
     kernel = make_task(
         spring_reset,
         observe_all,
@@ -73,7 +73,7 @@ def double_well_step(params, state, action):
 
 
 def double_well_kernel() -> Kernel:
-    """Return the double-well oscillator."""
+    """Return a mass that must swing over a hill; the last step pays."""
     return make_task(
         double_well_reset,
         observe_all,
@@ -114,7 +114,7 @@ def cart_pole_step(params, state, action):
 
 
 def cart_pole_kernel() -> Kernel:
-    """Return the cart with a pole and a force that acts 40 ms late."""
+    """Return a cart that balances a pole; the force acts 2 steps late."""
     kernel = make_task(
         cart_pole_reset,
         observe_all,
@@ -159,7 +159,7 @@ def birotor_step(params, state, action):
 
 
 def birotor_kernel() -> Kernel:
-    """Return the planar birotor."""
+    """Return a bar with two rotors that flies to a point and hovers."""
     return make_task(
         birotor_reset,
         observe_all,

@@ -32,7 +32,7 @@ def dead_time_step(params, state, action):
 
 
 def dead_time_kernel() -> Kernel:
-    """Return the plant behind a dead time."""
+    """Return a first-order plant that follows a reference; the input acts 10 steps late."""
     kernel = make_task(
         dead_time_reset,
         observe_two,
@@ -73,7 +73,7 @@ def step_response_step(params, state, action):
 
 
 def step_response_kernel() -> Kernel:
-    """Return the step response with limited overshoot."""
+    """Return a weakly damped plant that moves to 1; the last step pays for mean error and overshoot."""
     return make_task(
         step_response_reset,
         observe_two,
@@ -128,7 +128,7 @@ def two_mass_step(params, state, action):
 
 
 def two_mass_kernel() -> Kernel:
-    """Return the resonant drive with a reward in the frequency domain."""
+    """Return a drive that turns a load without ringing; the last step pays in the frequency domain."""
     num = 5 + 2 * len(FREQUENCIES)
     return make_task(
         two_mass_reset,
@@ -181,7 +181,7 @@ def chain_step(params, state, action):
 
 
 def chain_kernel() -> Kernel:
-    """Return the chain of masses."""
+    """Return three masses joined by springs that come to rest under three forces; the optimum is known."""
     return make_task(
         chain_reset,
         chain_observe,

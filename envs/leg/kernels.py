@@ -19,6 +19,20 @@ OBSERVATIONS = {"hip_angle": "rad", "knee_angle": "rad", "hip_rate": "rad/s", "k
 ACTIONS = {"hip_torque": "N m", "knee_torque": "N m"}
 HIP_STARTS = {"paper": (-180.0, -30.0), "code": (-180.0, 30.0)}  # degrees
 
+OPTIONS = {  # meanings, for help and documentation
+    "control_rate_hz": "an action is held for 4000 / this physics steps, and the reward is their mean",
+    "sensor_noise": "noise on the observed rates",
+    "contact": "ground: compliant, compliant_v1 (less damped) or noncompliant",
+    "torque_delay_steps": "delay of commands, in physics steps of 0.25 ms",
+    "observation_delay_steps": "delay of observations, in physics steps",
+    "reward_delay_steps": "delay of rewards, in physics steps",
+    "reward_units": "paper or code, the weights of the authors' code; dense: code is 1000 times paper",
+    "noise_template": "CSV file with two columns (hip and knee, rad/s at 4 kHz) played instead of the noise model",
+    "hip_start": "paper: hip between -180 and -30 degrees; code: up to +30",
+    "start_scale": "0 starts where the simple leg does; values between shrink the range",
+    "reward_kind": "dense, or simple: the simple leg's reward, for an early stage of training",
+}
+
 
 def simple_kernel(
     control_rate_hz: int = PHYSICS_RATE_HZ,
@@ -30,11 +44,7 @@ def simple_kernel(
     reward_units: str = "paper",
     noise_template: str = "",
 ) -> Kernel:
-    """Return the paper's simple leg: dropped from a fixed start, it should land and stand.
-
-    Delays are in physics steps of 0.25 ms. `reward_units` "code" takes the weights of the authors' code.
-    `noise_template` is a CSV file that is played instead of the noise model.
-    """
+    """Return the paper's simple leg: dropped from a fixed start, it should land and stand."""
     _check_choice("reward_units", reward_units, reward.SIMPLE_WEIGHTS)
     return _kernel(
         control_rate_hz,
@@ -65,12 +75,7 @@ def stochastic_kernel(
     start_scale: float = 1.0,
     reward_kind: str = "dense",
 ) -> Kernel:
-    """Return the paper's leg for practical training: random starts, noisy rates, a reward with hard limits.
-
-    `reward_units` "code" is 1000 times "paper". `hip_start` "paper" draws the hip from -180 to -30 degrees, "code"
-    from -180 to +30. For curricula, `start_scale` shrinks the starts towards the simple leg's, and `reward_kind`
-    "simple" pays its reward.
-    """
+    """Return the paper's leg for practical training: random starts, noisy rates, hardware limits in the reward."""
     _check_choice("reward_kind", reward_kind, REWARDS)
     if not isinstance(start_scale, (int, float)) or not 0 <= start_scale <= 1:
         raise ValueError(f"start_scale must be between 0 and 1, got {start_scale!r}")

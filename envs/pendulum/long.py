@@ -50,8 +50,14 @@ def step(params, state, action):
     return -(angle**2 + 0.1 * rate**2 + 0.001 * action[0] ** 2), False
 
 
+OPTIONS = {  # meanings, for help and documentation
+    "control_rate_hz": "control rate; the episode has 10 s times this many steps",
+    "start_scale": "range of the start: 1 is the whole circle and rates up to 1 rad/s",
+}
+
+
 def long_kernel(control_rate_hz: float = 20, start_scale: float = 1.0) -> Kernel:
-    """Return Pendulum-v1 controlled at `control_rate_hz`; `start_scale` shrinks the range of starts."""
+    """Return the task of Pendulum-v1, swing up and balance, at another control rate."""
     if not 1 <= control_rate_hz <= 1e5:
         raise ValueError(f"control_rate_hz must be between 1 and 100000, got {control_rate_hz}")
     return Kernel(

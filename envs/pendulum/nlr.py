@@ -87,6 +87,17 @@ def draw(params: NLRParams, states: np.ndarray):
     return draw_oscillation(params, states[-1, ANGLES:], measure(params, states[-1]))
 
 
+OPTIONS = {  # meanings, for help and documentation
+    "variant": "targets: 1 (main) to 9",
+    "start_scale": "range of the start: 1 is the whole circle, as in Gymnasium, and rates up to 1 rad/s",
+    "observation": "angle: angle and rate, as in the paper; cos_sin: cosine, sine and rate; cannot tell pi from -pi",
+    "band_low_hz": "lower end of the band; none: the variant's",
+    "band_high_hz": "upper end of the band; none: the variant's",
+    "offset": "offset in rad; none: the variant's",
+    "amplitude": "limit of the amplitude in rad; none: the variant's",
+}
+
+
 def nlr_kernel(
     variant: int = 1,
     start_scale: float = 0.1,
@@ -96,11 +107,7 @@ def nlr_kernel(
     offset: float | None = None,
     amplitude: float | None = None,
 ) -> Kernel:
-    """Return the pendulum of `variant` 1 (main) to 9; the last four options replace the variant's targets.
-
-    `start_scale` 1 starts anywhere on the circle, as Gymnasium does. `observation` is "angle" (angle and rate, as in
-    the paper) or "cos_sin", which does not tell targets at +pi from targets at -pi.
-    """
+    """Return the pendulum that swings in a frequency band about an offset; the last of 200 steps pays all reward."""
     if variant not in VARIANTS:
         raise ValueError(f"variant must be 1 to 9, got {variant!r}")
     if observation not in ("angle", "cos_sin"):

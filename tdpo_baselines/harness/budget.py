@@ -1,4 +1,4 @@
-"""When a run stops, how long that takes, and how often it saves."""
+"""When a run stops, and how often it saves."""
 
 import math
 import re
@@ -39,23 +39,3 @@ class Budget(Settings):
         """Return the fraction of timesteps or iterations that is done, whichever is larger, at most 1."""
         iterations = self.num_iterations or math.inf
         return min(max(progress.total_timesteps / self.num_timesteps, progress.iteration / iterations), 1.0)
-
-
-class Forecast:
-    """How long a session takes. Its first report, which includes compilation, does not count."""
-
-    SECONDS_TO_MEASURE = 5.0
-
-    def __init__(self):
-        self._first: tuple[float, float] | None = None
-        self._is_known = False
-
-    def update(self, seconds: float, fraction_done: float) -> float | None:
-        """Take the time so far and what is done; return the expected time of the session, once, when it is known."""
-        if self._first is None:
-            self._first = seconds, fraction_done
-        passed, done = seconds - self._first[0], fraction_done - self._first[1]
-        if self._is_known or passed < self.SECONDS_TO_MEASURE or done <= 0:
-            return None
-        self._is_known = True
-        return seconds + passed * (1 - fraction_done) / done

@@ -110,6 +110,11 @@ def is_checkpoint(path: Path) -> bool:
     return (path / f"{_FILES}.index").is_file()
 
 
+def has_checkpoints(folder: Path) -> bool:
+    """Return whether the folder holds checkpoints itself."""
+    return bool(_newest_first(folder))
+
+
 def clear(folder: Path) -> None:
     """Remove all checkpoints."""
     for path in _newest_first(folder):

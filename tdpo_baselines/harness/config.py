@@ -80,10 +80,10 @@ class Settings:
         return []
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ', did you mean X?' if a known word is near, else ''."""
+def did_you_mean(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return ', did you mean X?' if a known word is near, with a prefix before it, else ''."""
     match = difflib.get_close_matches(word, list(known), n=1)
-    return f", did you mean {match[0]!r}?" if match else ""
+    return f", did you mean {prefix + match[0]!r}?" if match else ""
 
 
 def split_prefix(values: dict, prefix: str) -> tuple[dict, dict]:
@@ -103,6 +103,13 @@ def read_json(path: str) -> dict:
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold a JSON object of options, got {type(values).__name__}")
     return values
+
+
+def to_text(value) -> str:
+    """Return a value as it is typed on the command line."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def parse_number(name: str, text: str, kind: type = float):

@@ -1,9 +1,11 @@
 """The log of a run: progress.csv and lines on the console."""
 
+import math
 import os
 import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 
 class ProgressCSV:
@@ -59,6 +61,45 @@ class ProgressCSV:
         os.fsync(self._file.fileno())
 
 
+class Tail:
+    """The lines that a growing file gains; one that is replaced begins again."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._file: TextIO | None = None
+        self._rest = ""  # of an incomplete line
+
+    def read(self) -> list[str]:
+        """Return the lines that were completed since the last call."""
+        if not self._path.exists():
+            return []
+        if self._file is None or not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path)):
+            self._file, self._rest = open(self._path, errors="replace"), ""
+        *complete, self._rest = (self._rest + self._file.read()).split("\n")
+        return complete
+
+
+class ProgressReader:
+    """The rows that progress.csv gains, each once, also if the run is resumed meanwhile."""
+
+    def __init__(self, path: Path):
+        self._tail = Tail(path)
+        self._columns: list[str] = []
+        self._last_iteration = 0
+
+    def read(self) -> list[dict]:
+        """Return the rows that were completed since the last call, by column."""
+        rows = []
+        for line in self._tail.read():
+            cells = line.split(",")
+            if cells[0] == "iteration":
+                self._columns = cells
+            elif int(cells[0]) > self._last_iteration:
+                self._last_iteration = int(cells[0])
+                rows.append({name: _number(cell) for name, cell in zip(self._columns, cells)})
+        return rows
+
+
 COLUMNS = {  # of progress.csv -> title, format; columns that a row does not have are left out
     "iteration": ("iteration", "{:9d}"),
     "total_timesteps": ("timesteps", "{:9.2f}M"),  # millions
@@ -100,6 +141,7 @@ class Console:
         self._next_line = now + self.SECONDS_BETWEEN_LINES
         row = {**row, "total_timesteps": row["total_timesteps"] / 1e6}
         texts = {title: form.format(row[name]) for name, (title, form) in COLUMNS.items() if name in row}
+        texts = {title: text.replace("nan", "  -") for title, text in texts.items()}  # no episode has ended
         texts |= {"done": f"{fraction_done:6.1%}", "time left": f"{format_time(seconds_left):>10}"}
         if self._num_lines % self.LINES_BETWEEN_HEADERS == 0:
             self.say(" ".join(title.rjust(len(text)) for title, text in texts.items()))
@@ -107,10 +149,32 @@ class Console:
         self.say(" ".join(texts.values()))
 
 
+class TimeLeft:
+    """The time to the end, by a moving average of the speed: algorithms may begin faster than they go on."""
+
+    SECONDS_REMEMBERED = 60.0
+
+    def __init__(self, done: float):
+        """Begin at a fraction of the whole."""
+        self._seconds, self._done, self._speed = 0.0, done, 0.0
+
+    def estimate(self, seconds: float, done: float) -> float:
+        """Return the seconds left, `seconds` after the beginning, with a fraction done."""
+        passed = seconds - self._seconds
+        kept = math.exp(-passed / self.SECONDS_REMEMBERED) if self._speed else 0.0
+        self._speed = kept * self._speed + (1 - kept) * (done - self._done) / passed
+        self._seconds, self._done = seconds, done
+        return (1 - done) / max(self._speed, 1e-12)
+
+
 def format_time(seconds: float) -> str:
     """Return H:MM:SS."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def _text(value) -> str:

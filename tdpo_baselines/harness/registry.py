@@ -5,11 +5,13 @@ Nothing is imported until it is asked for. A new algorithm is one more name in `
 """
 
 import inspect
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import callables
 from .config import did_you_mean, parse_like, read_json, split_prefix
 
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
@@ -33,6 +35,7 @@ ENVIRONMENTS = {
     "two-mass": ("envs:tdpo/TwoMass-v0", {}),
     "chain": ("envs:tdpo/Chain-v0", {}),
 }
+DELAY_MEANING = "actions are executed this many control steps late; zeros before that"
 PATHS = ("noise_template",)  # options that name files
 
 
@@ -56,8 +59,25 @@ def check_environment(name: str) -> None:
     try:
         _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:
-        near = did_you_mean(name, [*ENVIRONMENTS, *gymnasium.registry])
+        if name.startswith(callables.PREFIX):
+            raise ValueError(
+                f"a callable made the environment {name}, and runs do not hold callables; pass it again from Python: "
+                "load(PATH, env=...) or train(env=..., log_dir=PATH, resume=True)"
+            ) from error
+        module, colon, env_id = name.rpartition(":")
+        near = did_you_mean(
+            env_id, gymnasium.registry if module else [*ENVIRONMENTS, *gymnasium.registry], module + colon
+        )
         raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
+
+
+def require_trusted(name: str) -> None:
+    """Raise ValueError if the environment that a run names would import a module: the run may be someone else's."""
+    if module := module_of(name):
+        raise ValueError(
+            f"the run's environment is {name}, which would import and so execute the module {module}; "
+            f"if you trust it, pass --env {name}"
+        )
 
 
 def module_of(name: str) -> str:
@@ -84,10 +104,28 @@ def _spec_of_other(name: str) -> Any:
 
 def make_environment(name: str, options: dict) -> "Environment":
     """Make an environment: a compiled kernel of ours, or another library's behind the same interface."""
+    from ..common.sampling.gym_environment import GymEnvironment
+
+    env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
+    delays = import_module("envs.action_delay") if delay_steps else None
+    if hasattr(env.unwrapped, "kernel"):
+        return delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
+    environment: Any = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
+    return environment
+
+
+def make_gymnasium(name: str, options: dict) -> Any:
+    """Make an environment with Gymnasium's interface."""
+    env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
+    return import_module("envs.action_delay").ActionDelay(env, delay_steps) if delay_steps else env
+
+
+def _make_undelayed(name: str, options: dict) -> Any:
+    """Make an environment of Gymnasium or classic gym without the delay of the actions."""
     import gymnasium
 
     from ..common.sampling import classic_gym
-    from ..common.sampling.gym_environment import GymEnvironment, print_warnings_once
+    from ..common.sampling.gym_environment import print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
     own_options = {option: value for option, value in options.items() if option != "delay_steps"}
@@ -97,20 +135,13 @@ def make_environment(name: str, options: dict) -> "Environment":
         expected = Exception  # others' code may raise anything
     try:
         if env_id.startswith(classic_gym.PREFIX):
-            env: Any = classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
-        else:
-            env = gymnasium.make(env_id, disable_env_checker=True, **own_options)
+            return classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
+        return gymnasium.make(env_id, disable_env_checker=True, **own_options)
     except ValueError:
         raise
     except expected as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
-    delay_steps = options.get("delay_steps", 0)
-    delays = import_module("envs.action_delay") if delay_steps else None
-    if hasattr(env.unwrapped, "kernel"):
-        return delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
-    environment: Any = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
-    return environment
 
 
 def make_roller(environment: Any, options: Any) -> "Roller":
@@ -145,20 +176,39 @@ def resolve_options(name: str, options: dict) -> dict:
 
 def environment_options(name: str) -> dict:
     """Return the names and defaults of an environment's options; environments of others may have more."""
-    import gymnasium
-
     check_environment(name)
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
         own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # names one of ours
         return {"delay_steps": 0, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
-    if not getattr(import_module("envs"), "IS_TDPO_BASELINES", False):
-        raise ValueError("another package named 'envs' comes first on the path; remove it with pip uninstall envs")
+    maker, registered = _kernel_maker(env_id)
+    parameters = inspect.signature(maker).parameters
+    return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+
+
+def option_meanings(name: str) -> dict[str, str]:
+    """Return the meanings of the options of one of our environments, from `OPTIONS` of its module; none of others."""
+    if name not in ENVIRONMENTS:
+        return {"delay_steps": DELAY_MEANING}
+    module: Any = import_module(_kernel_maker(ENVIRONMENTS[name][0])[0].__module__)
+    return {"delay_steps": DELAY_MEANING} | vars(module).get("OPTIONS", {})
+
+
+def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
+    """Return the function that makes the kernel of one of our ids, and the options that the id fixes."""
+    import gymnasium
+
+    envs = import_module("envs")
+    if not getattr(envs, "IS_TDPO_BASELINES", False):
+        folder = Path(envs.__file__).parent if envs.__file__ else next(iter(envs.__path__))
+        raise ValueError(
+            f"another package named 'envs' hides ours, from {folder}; rename it, or use the `tdpo` command, which "
+            "does not look into the working folder, or pip uninstall envs if pip installed it"
+        )
     registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
     module, function = registered.pop("kernel").split(":")
-    parameters = inspect.signature(getattr(import_module(module), function)).parameters
-    return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+    return getattr(import_module(module), function), registered
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
@@ -179,7 +229,16 @@ def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
 
 
 def describe() -> str:
-    """Return the list of algorithms and environments."""
-    lines = ["algorithms (--alg):", *(f"  {name}" for name in ALGORITHMS), "environments (--env):"]
-    lines += [f"  {name:16} {target}" for name, (target, _) in ENVIRONMENTS.items()]
+    """Return the list of algorithms and environments, with a line about each from its docstring."""
+    lines = ["algorithms (--alg):", *(f"  {name:16} {_first_line(algorithm(name))}" for name in ALGORITHMS)]
+    lines += ["environments (--env):"]
+    for name, (target, fixed) in ENVIRONMENTS.items():
+        maker, registered = _kernel_maker(target)
+        options = ", ".join(f"{option}={value}" for option, value in (registered | fixed).items())
+        lines.append(f"  {name:16} {_first_line(maker)}{f' ({options})' if options else ''}")
     return "\n".join([*lines, "  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)"])
+
+
+def _first_line(described: Any) -> str:
+    """Return the first line of a docstring without the "Return" and the full stop."""
+    return (inspect.getdoc(described) or "").partition("\n")[0].removeprefix("Return ").removesuffix(".")

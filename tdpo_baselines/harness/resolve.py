@@ -1,20 +1,31 @@
 """Resolve the arguments of the command line to everything that decides a run.
 
-Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before. A preset or
-a file may also give the budget, "num_timesteps", and an option may have it as its value: a schedule as long as the run.
+Options come from the algorithm's defaults, the preset, --config and --set; each overrides the ones before. Instead of
+the first two, a run that is resumed or repeated begins with its own options. A preset or a file may also give the
+budget, "num_timesteps", and an option may have it as its value: a schedule as long as the run.
 """
 
+import re
 from argparse import Namespace
 from dataclasses import fields
 from typing import NamedTuple
 
 from . import registry, stages
 from .budget import Budget, format_count
-from .config import did_you_mean, parse_count, read_json, split_prefix
-from .run_folder import RunConfig
+from .config import did_you_mean, parse_count, read_json, split_prefix, to_text
+from .run_folder import RunConfig, RunFolder, default_path
 
 BUDGET = {field.name for field in fields(Budget)}
 TIMESTEPS = "num_timesteps"
+LIMITS = (TIMESTEPS, "num_iterations")  # that a resumed or repeated run keeps unless one is given
+
+
+class Name(NamedTuple):
+    """What tells runs with the same options apart."""
+
+    algorithm: str
+    environment: str
+    seed: int
 
 
 class Run(NamedTuple):
@@ -28,26 +39,69 @@ class Run(NamedTuple):
 
 def resolve(arguments: Namespace) -> Run:
     """Return the run that the arguments ask for."""
-    preset, values = collect_values(arguments)
+    base, file_values = find_base(arguments)
+    name = identify(arguments, base)
+    preset, values = collect_values(arguments, base, name, file_values)
     limits = {name: value for name, value in vars(arguments).items() if name in BUDGET and value is not None}
+    if base is not None and not limits.keys() & set(LIMITS):
+        limits |= {name: base.made_with[name] for name in LIMITS if base.made_with.get(name) is not None}
     budget, values = apply_budget(values, limits)
-    config = resolve_config(arguments, values)
+    config = resolve_config(name, values)
     return Run(config, preset, stages.make(config), budget)
 
 
-def collect_values(arguments: Namespace) -> tuple[str, dict]:
-    """Return the name of the preset, and all options that differ from the algorithm's defaults."""
-    algorithm, environment = arguments.alg, arguments.env
-    registry.algorithm(algorithm)
-    if environment is None:
-        raise ValueError("--env is missing; --list shows the environments")
+def find_base(arguments: Namespace) -> tuple[RunConfig | None, dict]:
+    """Return the config of the run that --resume continues or --config repeats, if any, and the options of --config."""
+    values = read_json(arguments.config) if arguments.config else {}
+    base = None
+    if {"algorithm", "environment", "options"} <= values.keys():
+        base, values = RunConfig.from_values(values, arguments.config), {}
+        if (arguments.alg or base.algorithm, arguments.env or base.environment) != (base.algorithm, base.environment):
+            run = f"{base.algorithm} on {base.environment}"
+            raise ValueError(f"--config {arguments.config} repeats {run}; leave out --alg and --env, or pass the same")
+    seed = parse_count("seed", arguments.seed or "0", low=0)
+    folder = RunFolder(arguments.log_dir or default_path(arguments.alg or "tdpo", arguments.env, seed))
+    if arguments.resume and folder.has_run():
+        here = folder.read_config()
+        is_same = arguments.alg in (None, here.algorithm) and arguments.env in (None, here.environment)
+        base = here if is_same and base is None else base
+    return base, _flatten(values)
+
+
+def _flatten(values: dict, prefix: str = "") -> dict:
+    """Return options by dotted names: those in an object "env" begin with "env."."""
+    flat: dict = {}
+    for name, value in values.items():
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+def identify(arguments: Namespace, base: RunConfig | None) -> Name:
+    """Return the algorithm, environment and seed of the run."""
+    algorithm, environment, seed = arguments.alg, arguments.env, arguments.seed
+    if base is not None:
+        algorithm, seed = base.algorithm, seed or str(base.seed)
+        if not environment:
+            registry.require_trusted(base.environment)
+        environment = base.environment
+    algorithm = algorithm or "tdpo"
+    check_option_arguments(arguments, algorithm)
+    if not environment:
+        missing = f" and {arguments.log_dir} holds no run" if arguments.resume and arguments.log_dir else ""
+        raise ValueError(f"--env is missing{missing}; --list shows the environments")
     registry.check_environment(environment)
-    preset, values = choose_preset(algorithm, environment, arguments.preset)
-    values |= read_json(arguments.config) if arguments.config else {}
-    values |= dict(parse_assignment(text) for group in arguments.set for text in group)
-    if arguments.num_trajectories is not None:
-        values["num_trajectories"] = arguments.num_trajectories
-    return preset, values
+    return Name(algorithm, environment, parse_count("seed", seed or "0", low=0))
+
+
+def collect_values(arguments: Namespace, base: RunConfig | None, name: Name, file_values: dict) -> tuple[str, dict]:
+    """Return the name of the preset, and all options that differ from the algorithm's defaults."""
+    if base is not None and arguments.preset is None:
+        preset, values = base.made_with.get("preset", "none"), base.values()
+    else:
+        preset, chosen = choose_preset(name.algorithm, name.environment, arguments.preset)
+        values = ({} if base is None else base.values()) | chosen
+    given = dict(parse_assignment(text) for group in arguments.set for text in group)
+    return preset, values | file_values | given | arguments.option_arguments
 
 
 def apply_budget(values: dict, limits: dict) -> tuple[Budget, dict]:
@@ -58,19 +112,30 @@ def apply_budget(values: dict, limits: dict) -> tuple[Budget, dict]:
     return budget, {name: budget.num_timesteps if value == TIMESTEPS else value for name, value in options.items()}
 
 
-def resolve_config(arguments: Namespace, values: dict) -> RunConfig:
+def resolve_config(name: Name, values: dict) -> RunConfig:
     """Return the config of the run with all options, of the environment and the stages too."""
-    algorithm, environment = arguments.alg, arguments.env
+    algorithm, environment, seed = name
     first, values = stages.split(values)
     env_options, options = split_prefix(registry.resolve_values(algorithm, environment, values), "env.")
     return RunConfig(
         algorithm=algorithm,
         environment=environment,
-        seed=parse_count("seed", arguments.seed, low=0),
+        seed=seed,
         options=options,
         env_options=env_options,
         stages=stages.resolve(algorithm, environment, values, first),
     )
+
+
+def check_option_arguments(arguments: Namespace, algorithm: str) -> None:
+    """Raise ValueError for an argument that is no option of the algorithm, the environment or a stage."""
+    known = [field.name for field in fields(registry.algorithm(algorithm).Config)]
+    for name in arguments.option_arguments:
+        if name not in known and not re.match(r"(env|stage\d+)\.", name):
+            near = did_you_mean(name, [*vars(arguments), *known], "--")
+            raise ValueError(
+                f"unknown argument '--{name}'{near}; --help --alg {algorithm} lists the arguments and options"
+            )
 
 
 def choose_preset(algorithm: str, environment: str, name: str | None) -> tuple[str, dict]:
@@ -114,9 +179,9 @@ def describe_options(algorithm: str, environment: str | None, preset: str | None
         "",
         f"options of {environment}, and of its stages, for --set:",
     ]
-    lines += [
-        f"  env.{name}={value}" for name, value in (registry.environment_options(environment) | env_options).items()
-    ]
+    meanings = registry.option_meanings(environment)
+    for name, value in (registry.environment_options(environment) | env_options).items():
+        lines.append(f"  env.{name}={to_text(value)}" + (f"\n        {meanings[name]}" if name in meanings else ""))
     for number, changes in enumerate(first, start=1):
         lines += [f"  stage{number}.{name}={value}" for name, value in changes.items()]
     return "\n".join(lines) + "\n"

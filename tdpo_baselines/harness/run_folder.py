@@ -15,6 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from .. import __version__
+from . import callables
 from .config import read_json
 from .upgrade import ADDED_OPTIONS
 
@@ -41,6 +42,20 @@ class RunConfig:
                 raise TypeError(f"{name} is not of type {hint.__name__}")
 
     @staticmethod
+    def from_values(values: dict, source: str | Path) -> "RunConfig":
+        """Return the config in the values of a config.json."""
+        try:
+            return RunConfig(**values)
+        except TypeError as error:
+            raise ValueError(f"{source} is not a run's config: {error}") from error
+
+    def values(self) -> dict:
+        """Return all options as --set would give them, those of environment and stages with their prefixes."""
+        groups = {"": self.options, "env.": self.env_options}
+        groups |= {f"stage{number}.": changes for number, changes in enumerate(self.stages, start=1)}
+        return {prefix + name: value for prefix, group in groups.items() for name, value in group.items()}
+
+    @staticmethod
     def from_checkpoint(state: dict) -> "RunConfig":
         """Return the config that every checkpoint carries."""
         try:
@@ -59,6 +74,11 @@ class RunConfig:
         for prefix, here, there in groups:
             pairs += [(prefix + name, here.get(name), there.get(name)) for name in dict.fromkeys([*here, *there])]
         return [f"{name}: {here} here, {there} asked for" for name, here, there in pairs if here != there]
+
+
+def default_path(algorithm: str, environment: str | None, seed: int) -> str:
+    """Return the folder of a run whose user names none."""
+    return f"runs/{algorithm}-{(environment or '').removeprefix(callables.PREFIX)}-{seed}"
 
 
 class RunFolder:
@@ -151,11 +171,7 @@ class RunFolder:
         """Read config.json."""
         if not self.config_path.exists():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        values = read_json(str(self.config_path))
-        try:
-            return RunConfig(**values)
-        except TypeError as error:
-            raise ValueError(f"{self.config_path} is not a run's config: {error}") from error
+        return RunConfig.from_values(read_json(str(self.config_path)), self.config_path)
 
 
 def versions() -> dict[str, str | None]:

@@ -3,12 +3,14 @@
 import dataclasses
 from functools import partial
 
+import numpy as np
+
 from ..common.parallel.comm import Comm
 from . import registry, stages
 from .budget import format_count
 from .contracts import Learner
 from .logger import Console
-from .resolve import Run
+from .resolve import LIMITS, Run
 from .run_folder import RunFolder, versions
 from .stop_request import StopRequest
 from .training import Training
@@ -26,8 +28,10 @@ def set_up(
 ) -> Training:
     """Return what trains the run, ready to go on. All ranks call this together; invalid input is `Refused` on all."""
     config, console = run.config, Console(is_quiet or comm.rank > 0)
+    comm.check_equal({"config.json": np.frombuffer(config.to_json().encode(), np.uint8)})  # hosts may see other files
     comm.on_root(lambda: stages.check(config.algorithm, run.stages, comm.size))
-    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset, "num_timesteps": run.budget.num_timesteps}
+    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset}
+    made_with |= {name: getattr(run.budget, name) for name in LIMITS}
     comm.on_root(lambda: folder.open(dataclasses.replace(config, made_with=made_with), is_resumed=is_resumed))
     announce(run, folder, comm, console)
     makers = [partial(make_learner, run, stage, comm) for stage in run.stages]

@@ -19,9 +19,9 @@ from ..common.parallel.checks import NotFinite, require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
-from .budget import Budget, Forecast
+from .budget import Budget
 from .contracts import Component, Learner, Row, State
-from .logger import Console, ProgressCSV, format_time
+from .logger import Console, ProgressCSV, TimeLeft, format_time
 from .run_folder import RunConfig, RunFolder
 from .stages import StagedLearner
 from .stop_request import StopRequest
@@ -29,6 +29,8 @@ from .stop_request import StopRequest
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same
+SECONDS_TO_FIRST_CHECKPOINT = 10.0  # of a session, so that a run can be evaluated soon
+SECONDS_TO_MEASURE = 10.0  # before the expected time is told
 SECONDS_BETWEEN_REPORTS = 0.2  # a report logs all iterations since the last one
 MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may become slower, and stop requests must not wait for many
 
@@ -78,7 +80,7 @@ class Training:
         self._rows: list[dict] = []  # not in the log yet
         self._next_report = 0  # iteration
         self._has_warned = False
-        self._forecast = Forecast()
+        self._has_told_time = False
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
         self._began = self._last_saved = self._last_report = 0.0  # times, set when training begins
         self._before = self._progress
@@ -155,6 +157,7 @@ class Training:
             return 0
         self._began, self._before = time.monotonic(), dataclasses.replace(progress)
         self._last_saved = self._last_report = self._began
+        self._time_left = TimeLeft(self._budget.fraction_done(progress))
         while not self.is_finished():
             self._rows.append(self._row(self._iterate()))
             stop_reason, is_saving = self._report() if self._is_report_due() else ("", False)
@@ -267,18 +270,20 @@ class Training:
         self._show_last_row(elapsed)
         stop_reason = "max_walltime" if elapsed >= budget.max_seconds else ""
         stop_reason = signal.Signals(stop_signal).name if stop_signal else stop_reason
-        is_due = iteration % budget.checkpoint_every == 0 or now - self._last_saved >= 60 * budget.checkpoint_minutes
+        seconds = 60 * budget.checkpoint_minutes
+        seconds = min(seconds, SECONDS_TO_FIRST_CHECKPOINT) if self._saved < 0 else seconds
+        is_due = iteration % budget.checkpoint_every == 0 or now - self._last_saved >= seconds
         in_time = int(SECONDS_BETWEEN_REPORTS * len(self._rows) / (now - self._last_report))
         self._last_report = now
         return stop_reason, is_due, iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
 
     def _show_last_row(self, elapsed: float) -> None:
-        done, done_before = map(self._budget.fraction_done, (self._progress, self._before))
-        seconds = self._forecast.update(elapsed, done)
-        if seconds is not None:
-            self._console.say(f"expected time: {seconds / 60:.1f} minutes")
         if self._rows:
-            seconds_left = elapsed * (1 - done) / (done - done_before)
+            done = self._budget.fraction_done(self._progress)
+            seconds_left = self._time_left.estimate(elapsed, done)
+            if elapsed >= SECONDS_TO_MEASURE and not self._has_told_time:
+                self._has_told_time = True
+                self._console.say(f"expected time: {(elapsed + seconds_left) / 60:.1f} minutes")
             self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
 
     def _warn_if_stuck(self, row: dict) -> None:

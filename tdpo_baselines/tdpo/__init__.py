@@ -1,4 +1,4 @@
-"""Truly Deterministic Policy Optimization (arXiv 2205.15379)."""
+"""Truly Deterministic Policy Optimization (arXiv 2205.15379): perturbs one action of a trajectory at a time."""
 
 from .adaptive import AdaptiveLearner
 from .config import Config, check

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from hpc import submit
 from tdpo_baselines import evaluate, export, plot, run
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import resolve
+from tdpo_baselines.harness.run_folder import RunFolder
 
 spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
 hooks = importlib.util.module_from_spec(spec)
@@ -69,13 +71,11 @@ def test_every_environment_is_listed(site):
 
 
 @pytest.mark.parametrize("name", ["pendulum-nlr", "pendulum-20hz", "leg-stochastic"])
-def test_table_of_an_environment_has_all_options_and_their_defaults(name):
-    page = (ROOT / "docs/environments.md").read_text()
-    found = re.search(rf"Options of `{name}`[^\n]*\n\n((?:\|.*\n)+)", page)
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in found[1].splitlines()[2:]]
-    options = registry.environment_options(name)
-    del options["delay_steps"]  # has a table of its own
-    assert dict(rows) == {option: hooks.text(default) or "empty" for option, default in options.items()}
+def test_page_has_all_options_of_an_environment_with_their_meanings(site, name):
+    page = html.unescape((site / "environments.html").read_text())
+    for option, meaning in registry.option_meanings(name).items():
+        if option in registry.environment_options(name):
+            assert f"<td><code>{option}</code></td>" in page and f"<td>{meaning}</td>" in page
 
 
 def test_simple_leg_has_the_options_of_the_stochastic_one_but_three():
@@ -134,11 +134,18 @@ def commands_of(module: str) -> list[tuple[str, str]]:
     return [(page, match[1]) for page, match in matches if match]
 
 
-@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.run"))
-def test_training_command_is_accepted(page, arguments):
-    parsed = run.parse(shlex.split(arguments))
-    if not (parsed.help or parsed.list):
-        resolve(parsed)
+@pytest.mark.parametrize("page", READABLE)
+def test_training_commands_are_accepted(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments in (arguments for source, arguments in commands_of("tdpo_baselines.run") if source == page):
+        parsed = run.parse(shlex.split(arguments))
+        if not (parsed.help or parsed.list):
+            begun = RunFolder(parsed.log_dir or "runs/unnamed")  # later commands of the page may continue it
+            begun.open(resolve(parsed).config, is_resumed=True)
+            begun.progress_path.touch()
+            begun.unlock()
+            if not parsed.log_dir:
+                shutil.rmtree(begun.path)
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.evaluate"))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from tdpo_baselines import run
-from tdpo_baselines.harness.budget import Budget, Forecast, format_count
+from tdpo_baselines.harness.budget import Budget, format_count
 from tdpo_baselines.harness.resolve import resolve
 
 
@@ -48,11 +48,3 @@ def test_fraction_done_is_that_of_the_limit_that_comes_first():
 
 def test_numbers_are_shown_as_they_are_typed():
     assert [format_count(n) for n in (90, 35_000_000, 5 * 10**9, 10**18)] == ["90", "3.5e7", "5e9", "1e18"]
-
-
-def test_expected_time_is_told_once_and_without_the_slow_first_report():
-    forecast = Forecast()
-    assert forecast.update(20.0, 0.1) is None and forecast.update(24.9, 0.2) is None  # too short to tell
-    assert forecast.update(30.0, 0.1) is None  # nothing done
-    assert forecast.update(30.0, 0.3) == pytest.approx(30 + 10 * 0.7 / 0.2)
-    assert forecast.update(40.0, 0.5) is None

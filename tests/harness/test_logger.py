@@ -3,7 +3,7 @@ import os
 import pytest
 
 from tdpo_baselines.harness import logger
-from tdpo_baselines.harness.logger import Console, ProgressCSV, format_time
+from tdpo_baselines.harness.logger import Console, ProgressCSV, ProgressReader, Tail, TimeLeft, format_time
 
 ROWS = [{"iteration": i, "payoff": i / 3, "count": i} for i in range(1, 6)]
 DAMAGES = {
@@ -22,6 +22,27 @@ def path(tmp_path):
     log.write(ROWS[:2])
     log.write(ROWS[2:])
     return tmp_path / "progress.csv"
+
+
+def test_reader_returns_every_row_once_also_after_a_resume(path):
+    reader = ProgressReader(path)
+    assert reader.read() == ROWS and reader.read() == []
+    resumed = ProgressCSV(path, last_iteration=3)  # replaces the file
+    resumed.write(ROWS[3:])
+    assert reader.read() == []
+    resumed.write([{"iteration": 6, "payoff": float("nan"), "count": -1}])
+    (row,) = reader.read()
+    assert row["iteration"] == 6 and row["payoff"] != row["payoff"] and row["count"] == -1
+
+
+def test_tail_returns_complete_lines_only(tmp_path):
+    tail = Tail(tmp_path / "file")
+    assert tail.read() == []
+    with open(tmp_path / "file", "w") as file:
+        for text, lines in (("a\nb", ["a"]), ("c", []), ("\n\n", ["bc", ""])):
+            file.write(text)
+            file.flush()
+            assert tail.read() == lines
 
 
 def test_numbers_read_back_exactly_and_the_first_row_names_the_columns(path):
@@ -100,6 +121,21 @@ def test_table_shows_how_far_the_algorithm_stepped(capsys, own):
 def test_table_of_an_algorithm_without_known_columns_shows_those_that_exist(capsys):
     show({**MAIN, "temperature": 3.0})
     assert capsys.readouterr().out.split()[:5] == ["iteration", "timesteps", "return", "payoff", "steps/s"]
+
+
+def test_table_has_a_dash_where_nothing_is_known_yet(capsys):
+    show({**MAIN, "return_mean": float("nan"), "payoff": float("nan")})
+    header, line = capsys.readouterr().out.splitlines()
+    assert line.split()[2:4] == ["-", "-"] and len(header) == len(line)
+
+
+def test_time_left_follows_the_recent_speed():
+    steady = TimeLeft(0.5)
+    assert [round(steady.estimate(seconds, 0.5 + seconds / 1000)) for seconds in (1, 10, 100)] == [499, 490, 400]
+    slower = TimeLeft(0.0)
+    slower.estimate(10.0, 0.1)  # a hundredth per second, then a thousandth
+    estimates = [slower.estimate(10.0 + seconds, 0.1 + seconds / 1000) for seconds in range(1, 301)]
+    assert 90 < estimates[0] < 150 and estimates[-1] == pytest.approx(600, rel=0.1)
 
 
 def test_second_line_within_a_moment_is_left_out_unless_it_is_the_last(capsys):

@@ -1,4 +1,6 @@
 import json
+import sys
+import types
 
 import pytest
 
@@ -54,6 +56,11 @@ def test_values_are_those_of_the_algorithm_and_with_a_prefix_of_the_environment(
     assert values["gamma"] == 0.5 and values["env.start_scale"] == 0.25 and values["env.variant"] == 1
 
 
+@pytest.mark.parametrize("name", registry.ENVIRONMENTS)
+def test_every_option_of_our_environments_has_a_meaning(name):
+    assert registry.environment_options(name).keys() <= registry.option_meanings(name).keys()
+
+
 def test_environment_that_cannot_be_made_is_explained():
     with pytest.raises(ValueError, match=r"Pendulum-v1 cannot be made with {'gravity': 1}: TypeError"):
         registry.make_environment("Pendulum-v1", {"gravity": 1})
@@ -85,9 +92,18 @@ def test_algorithm_may_be_a_module_elsewhere_with_its_presets_beside_it(tmp_path
     assert registry.presets("search", "a") == {}
 
 
-def test_list_shows_every_name():
-    text = registry.describe()
-    assert all(f"  {name}" in text for name in (*registry.ALGORITHMS, *registry.ENVIRONMENTS))
+def test_list_describes_every_name_in_a_line():
+    lines = {line.split()[0]: line.split()[1:] for line in registry.describe().splitlines()}
+    assert all(len(lines[name]) > 4 for name in (*registry.ALGORITHMS, *registry.ENVIRONMENTS))
+    assert lines["leg-100hz"][-1] == "(control_rate_hz=100)" and max(map(len, registry.describe().splitlines())) <= 140
+
+
+def test_other_package_named_envs_is_located_and_the_remedy_named(tmp_path, monkeypatch):
+    other = types.ModuleType("envs")
+    other.__file__ = str(tmp_path / "envs" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "envs", other)
+    with pytest.raises(ValueError, match=f"hides ours, from {tmp_path}/envs; rename it"):
+        registry.environment_options("leg")
 
 
 def test_kernel_of_another_module_can_delay_its_actions():

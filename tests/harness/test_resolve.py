@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from tdpo_baselines import run
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import choose_preset, describe_options, parse_assignment, resolve
+from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
 
 ENVIRONMENTS = [*registry.ENVIRONMENTS, "Pendulum-v1", "Swimmer-v5"]
 
@@ -98,3 +100,86 @@ def test_assignment_may_have_equals_signs_in_its_value():
     for text in ("gamma", "=3"):
         with pytest.raises(ValueError, match="--set takes KEY=VALUE"):
             parse_assignment(text)
+
+
+def write_run(path, *arguments: str) -> RunConfig:
+    """Write the folder of a run that was stopped; return its config."""
+    asked, folder = resolved(*arguments), RunFolder(path)
+    made_with = {"preset": asked.preset, "num_timesteps": asked.budget.num_timesteps, "num_iterations": 7}
+    config = dataclasses.replace(asked.config, made_with=made_with)
+    folder.open(config, is_resumed=False)
+    folder.progress_path.write_text("iteration\n")
+    folder.unlock()
+    return config
+
+
+ASKED = ("--alg", "tdpo", "--env", "leg-stochastic", "--preset", "basic", "--seed", "5", "--num_timesteps", "3e6",
+         "--set", "gamma=0.5", "env.contact=noncompliant", "stage1.env.contact=compliant")  # fmt: skip
+
+
+def test_resumed_run_needs_its_folder_alone(tmp_path):
+    config = write_run(tmp_path / "run", *ASKED)
+    resumed = resolved("--resume", "--log_dir", str(tmp_path / "run"))
+    assert resumed.config.differences(config) == [] and resumed.preset == "basic"
+    assert (resumed.budget.num_timesteps, resumed.budget.num_iterations) == (3_000_000, 7)
+    longer = resolved("--resume", "--log_dir", str(tmp_path / "run"), "--num_timesteps", "4e6")
+    assert (longer.budget.num_timesteps, longer.budget.num_iterations) == (4_000_000, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "difference"),
+    [
+        (["--seed", "6"], "seed: 5 here, 6 asked for"),
+        (["--gamma", "0.75"], "gamma: 0.5 here, 0.75 asked for"),
+        (["--env", "leg", "--alg", "td3"], "algorithm: tdpo here, td3 asked for"),
+    ],
+)
+def test_other_arguments_of_a_resumed_run_ask_for_another_run(tmp_path, arguments, difference):
+    config = write_run(tmp_path / "run", *ASKED)
+    asked = resolved("--resume", "--log_dir", str(tmp_path / "run"), *arguments).config
+    assert config.differences(asked)[0] == difference
+
+
+def test_resume_without_a_run_says_so(tmp_path):
+    with pytest.raises(ValueError, match="--env is missing and .*none holds no run"):
+        resolved("--resume", "--log_dir", str(tmp_path / "none"))
+
+
+def test_config_of_a_run_repeats_it(tmp_path):
+    config = write_run(tmp_path / "run", *ASKED)
+    file = str(tmp_path / "run" / "config.json")
+    repeated = resolved("--config", file)
+    assert repeated.config.differences(config) == [] and repeated.budget.num_timesteps == 3_000_000
+    assert resolved("--config", file, "--seed", "8", "--gamma", "0.25").config.differences(config) == [
+        "seed: 8 here, 5 asked for",
+        "gamma: 0.25 here, 0.5 asked for",
+    ]
+    with pytest.raises(ValueError, match="repeats tdpo on leg-stochastic; leave out --alg and --env"):
+        resolved("--config", file, "--env", "leg")
+
+
+def test_module_that_a_run_names_is_imported_only_on_request(tmp_path, monkeypatch):
+    (tmp_path / "harmful_task.py").write_text(f"open({str(tmp_path / 'done')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+    write_run(tmp_path / "run", "--env", "pendulum-nlr")
+    file = tmp_path / "run" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "environment": "harmful_task:Some-v0"}))
+    for arguments in (["--resume", "--log_dir", str(tmp_path / "run")], ["--config", str(file)]):
+        with pytest.raises(ValueError, match="if you trust it, pass --env harmful_task:Some-v0"):
+            resolved(*arguments)
+    assert not (tmp_path / "done").exists()
+
+
+def test_options_in_nested_objects_have_dotted_names(tmp_path):
+    file = tmp_path / "options.json"
+    file.write_text(json.dumps({"env": {"start_scale": 0.5}, "stage1": {"timesteps": 9, "env": {"offset": 1.0}}}))
+    config = resolved("--env", "pendulum-nlr", "--config", str(file)).config
+    assert config.env_options["start_scale"] == 0.5 and config.stages == [{"timesteps": 9, "env.offset": 1.0}]
+
+
+def test_names_of_options_are_arguments_and_override_all_else():
+    config = resolved(
+        "--env", "pendulum-nlr", "--set", "gamma=0.5", "--gamma", "0.25", "--hidden-sizes=8,8", "--env.start-scale", "1"
+    ).config  # fmt: skip
+    assert config.options["gamma"] == 0.25 and config.options["hidden_sizes"] == (8, 8)
+    assert config.env_options["start_scale"] == 1.0

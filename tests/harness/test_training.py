@@ -10,8 +10,7 @@ from toy_learner import TIMESTEPS, ToyLearner, toy_config, toy_training
 
 from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm, Refused
-from tdpo_baselines.harness import checkpoint
-from tdpo_baselines.harness.budget import Forecast
+from tdpo_baselines.harness import checkpoint, training
 from tdpo_baselines.harness.run_folder import RunFolder
 from tdpo_baselines.harness.stop_request import StopRequest
 from tdpo_baselines.harness.training import EXIT_STOPPED
@@ -163,6 +162,15 @@ def test_learner_with_a_replay_is_not_copied_before_every_update(tmp_path):
     assert checkpoint.load_newest(tmp_path / "checkpoints")["counter"]["count"] == 2  # of checkpoint_every
 
 
+def test_first_checkpoint_of_a_session_comes_early(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "SECONDS_TO_FIRST_CHECKPOINT", 0.0)
+    saved = []
+    monkeypatch.setattr(checkpoint, "save", lambda folder, iteration, *state, keep: saved.append((folder, iteration)))
+    toy_training(tmp_path, num_iterations=30, checkpoint_every=1000).run()
+    iterations = [iteration for folder, iteration in saved if folder.name == "checkpoints"]
+    assert len(iterations) == 2 and iterations[0] < 30 == iterations[1]
+
+
 @pytest.mark.parametrize("reason", ["SIGUSR1", "max_walltime"])
 def test_stop_saves_and_returns_its_own_exit_code(tmp_path, capsys, reason):
     with StopRequest() as stop:
@@ -176,7 +184,7 @@ def test_stop_saves_and_returns_its_own_exit_code(tmp_path, capsys, reason):
 
 
 def test_expected_time_is_printed_once(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(Forecast, "SECONDS_TO_MEASURE", 0.0)
+    monkeypatch.setattr(training, "SECONDS_TO_MEASURE", 0.0)
     toy_training(tmp_path, is_quiet=False).run()
     assert capsys.readouterr().out.count("expected time: 0.0 minutes\n") == 1
 

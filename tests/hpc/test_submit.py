@@ -54,6 +54,7 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
         (("--name", "../elsewhere"), "--name must be a letter, then letters"),
         (("--sweep", "@--seed 3"), "hpc.submit sets --seed of the runs"),
         (("--sweep", "@--seed=3"), "hpc.submit sets --seed of the runs"),
+        (("--sweep", "@--algo td3"), "hpc.submit sets --alg of the runs"),
     ],
 )
 def test_what_a_run_would_refuse_is_refused_before_it_waits(tmp_path, capsys, arguments, message):

@@ -1,0 +1,178 @@
+"""Policies are loaded without executing anything, act as in rollouts, and are evaluated."""
+
+import dataclasses
+import pickle
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tdpo_baselines.harness import callables, checkpoint, registry
+from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
+from tdpo_baselines.harness.trained import Trained, evaluate, load
+
+ENVIRONMENT = "pendulum-20hz"
+
+
+def trained(algorithm: str, state: dict, **options) -> Trained:
+    """Return a policy that does nothing."""
+    options = {"hidden_sizes": [4], **options}
+    policy = {"theta": np.zeros(roller_of(algorithm, options).num_parameters), **state}
+    state = {"policy": policy, "progress": {"iteration": np.asarray(7)}}
+    return Trained(RunConfig(algorithm, ENVIRONMENT, 0, options, {}), state)
+
+
+def stranger(environment: str, env_options: dict, given_env: str | None = None) -> Trained:
+    """Return a run that someone else may have made."""
+    return Trained(RunConfig("tdpo", environment, 0, {}, env_options), {"policy": {"theta": np.zeros(3)}}, given_env)
+
+
+def roller_of(algorithm: str, options: dict):
+    environment = registry.make_environment(ENVIRONMENT, registry.resolve_options(ENVIRONMENT, {}))
+    return registry.make_roller(environment, registry.algorithm(algorithm).Config.from_values(options))
+
+
+def test_payoff_is_the_discounted_average_of_the_rewards():
+    evaluation = evaluate(trained("tdpo", {}, gamma=0.9), num_episodes=3, seed=1)
+    weights = 0.9 ** np.arange(evaluation.environment.horizon)
+    rewards = evaluation.rollouts.rewards
+    np.testing.assert_allclose(evaluation.results["return"], rewards.sum(axis=1))
+    np.testing.assert_allclose(evaluation.results["discounted_return"], rewards @ weights)
+    np.testing.assert_allclose(evaluation.results["payoff"], rewards @ weights / weights.sum())
+    assert "return_exploring" not in evaluation.results  # TDPO explores in branches alone
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "state", "options", "std"),
+    [("ppo1", {"log_std": np.log([1.5])}, {}, 1.5), ("td3", {}, {"noise_std": 0.75}, 0.75 * 2)],
+)
+def test_return_with_exploration_is_that_of_noise_of_its_deviation(algorithm, state, options, std):
+    evaluation = evaluate(trained(algorithm, state, **options), num_episodes=400, seed=1)
+    roller, states = roller_of(algorithm, {"hidden_sizes": [4], **options}), evaluation.start_states
+    noise = std * np.random.default_rng(7).standard_normal((400, roller.horizon, 1))
+    theta = np.zeros(roller.num_parameters)
+    expected = roller.rollouts(theta, states, offsets=noise, num_recorded=roller.horizon).rewards.sum(axis=1)
+    without, found = evaluation.results["return"], evaluation.results["return_exploring"]
+    assert np.std(found - without) == pytest.approx(np.std(expected - without), rel=0.15)  # grows with the noise
+
+
+@pytest.mark.parametrize("name", ["harmful:Some-v0", "gym:harmful:Some-v0"])
+def test_module_that_a_run_names_is_imported_only_on_request(tmp_path, monkeypatch, name):
+    (tmp_path / "harmful.py").write_text(f"open({str(tmp_path / 'done')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=f"if you trust it, pass --env {name}"):
+        evaluate(stranger(name, {}), num_episodes=1)
+    assert not (tmp_path / "done").exists()
+    with pytest.raises(Exception):  # noqa: B017  it registers nothing
+        evaluate(stranger(name, {}, given_env=name), num_episodes=1)
+    assert (tmp_path / "done").exists()
+    sys.modules.pop("harmful")
+
+
+def test_kernel_that_a_run_names_is_one_of_ours(tmp_path):
+    options = {"kernel": "os:system", "command": f"touch {tmp_path}/done"}
+    with pytest.raises(ValueError, match="kernel must be one of"):
+        evaluate(stranger("envs:tdpo/PendulumNLR-v0", options), num_episodes=1)
+    assert not (tmp_path / "done").exists()
+
+
+def save(folder: RunFolder, name: str, policy: Trained) -> None:
+    config = policy.config.to_json()
+    checkpoint.save(getattr(folder, name), policy.iteration, {**policy.state, "config": config}, keep=1)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return the folder of a run with a newest and a best checkpoint."""
+    folder, newest, best = RunFolder(tmp_path / "run"), trained("tdpo", {}), trained("tdpo", {})
+    folder.open(newest.config, is_resumed=False)
+    best.state["progress"]["iteration"] = np.asarray(3)
+    save(folder, "checkpoints", newest)
+    save(folder, "best", best)
+    return folder
+
+
+def test_newest_best_or_a_single_checkpoint_is_loaded(run):
+    single = run.checkpoints / "iteration-000000007"
+    assert load(run.path).iteration == load(single).iteration == 7 and load(run.path, use_best=True).iteration == 3
+    with pytest.raises(ValueError, match="--best chooses among a run's checkpoints"):
+        load(single, use_best=True)
+
+
+def test_folders_of_checkpoints_are_loaded_too(run):
+    assert load(run.best).iteration == 3 and load(run.checkpoints).iteration == 7
+    with pytest.raises(ValueError, match="--best chooses among a run's checkpoints"):
+        load(run.best, use_best=True)
+
+
+@pytest.mark.parametrize("delay_steps", [0, 3])
+def test_acting_in_the_environment_gives_the_returns_of_the_evaluation(delay_steps):
+    policy = trained("tdpo", {})
+    policy.config.env_options["delay_steps"] = delay_steps
+    policy.theta[:] = np.random.default_rng(0).standard_normal(policy.theta.size)
+    expected = policy.evaluate(num_episodes=2, seed=3)
+    for start, steps in zip(expected.start_states, expected.rollouts.rewards):
+        angle, rate = start[:2]
+        observation, _ = policy.env.reset(options={"angle": angle, "rate": rate})
+        rewards = []
+        while len(rewards) < len(steps):
+            observation, reward, *_ = policy.env.step(policy.act(observation))
+            rewards.append(reward)
+        assert np.array_equal(rewards, steps)
+
+
+def test_actions_of_many_observations_are_those_of_each_and_within_limits():
+    policy = trained("tdpo", {})
+    policy.theta[:] = 9 * np.random.default_rng(0).standard_normal(policy.theta.size)
+    observations = np.random.default_rng(1).standard_normal((2, 5, 3))
+    actions = policy.act(observations)
+    assert actions.shape == (2, 5, 1) and abs(actions).max() == 2.0
+    assert np.array_equal(actions[1, 3], policy.act(observations[1, 3].tolist()))
+    with pytest.raises(ValueError, match=r"observation must have 3 numbers, got shape \(2,\)"):
+        policy.act([1.0, 2.0])
+
+
+def make_pendulum(g: float = 10.0):
+    return gymnasium.make("Pendulum-v1", g=g)
+
+
+def test_run_of_a_callable_asks_for_it_again(tmp_path):
+    config = RunConfig("tdpo", callables.name_of(make_pendulum), 0, {"hidden_sizes": [4]}, {"g": 5.0})
+    state = {"policy": trained("tdpo", {}).state["policy"]}
+    gymnasium.registry.pop(config.environment, None)
+    with pytest.raises(ValueError, match="runs do not hold callables; pass it again"):
+        Trained(config, state).evaluate(num_episodes=1)
+    given = Trained(config, state, make_pendulum)
+    assert given.env.unwrapped.g == 5.0
+    changed = dataclasses.replace(config, environment=callables.without_hash(config.environment) + "-0123456789ab")
+    assert Trained(changed, state, make_pendulum).env.unwrapped.g == 5.0
+    assert given.evaluate(num_episodes=1).results["return"][0] < 0
+
+
+def test_policy_can_be_pickled_after_it_was_used():
+    policy = trained("tdpo", {})
+    before = policy.evaluate(num_episodes=2).results["return"]
+    copy = pickle.loads(pickle.dumps(policy))
+    assert np.array_equal(copy.evaluate(num_episodes=2).results["return"], before)
+
+
+def test_run_without_checkpoints_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="is not a run folder"):
+        load(tmp_path)
+    RunFolder(tmp_path).open(trained("tdpo", {}).config, is_resumed=False)
+    with pytest.raises(ValueError, match="has no checkpoint yet"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match="has no best parameters yet"):
+        load(tmp_path, use_best=True)
+
+
+def test_parameters_that_do_not_fit_the_config_are_refused():
+    wrong = trained("tdpo", {"theta": np.zeros(3)})
+    with pytest.raises(ValueError, match="the checkpoint has 3 parameters, its config asks for"):
+        evaluate(wrong, num_episodes=1)
+
+
+def test_start_values_are_used():
+    evaluation = evaluate(trained("tdpo", {}), num_episodes=2, start_values={"angle": 0.5, "rate": 0.0})
+    assert np.array_equal(evaluation.start_states[0], evaluation.start_states[1])
