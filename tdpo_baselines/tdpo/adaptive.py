@@ -7,13 +7,12 @@ Differences from the basic variant
   3. The executed action is perturbed, inside its limits. A gradient that points out of a limit counts as zero.
   4. Rows of earlier updates count too, less with their age; their Jacobians are those of the present policy.
   5. Damping is relative to the trace of H.
-  6. The predicted gain of a step is at most a fraction of the mean size of a reward. The radius of the trust region
-     grows if the payoff rose, and shrinks if it fell, from the same fresh starts.
-  7. A step that lost more than tolerated is taken back. The tolerance vanishes over the updates: early on, a policy may
-     leave a local optimum; later it converges.
-  8. From a single start payoffs are exact, and differences 6 and 7 give way to a search: every update draws the size of
-     its perturbations and the length of its branches log-uniformly, tries steps of several radii, and keeps the best
-     one if it raises the payoff.
+  6. No scale is fixed. Every update draws the size of its perturbations and the length of its branches log-uniformly,
+     tries steps of several radii from the same fresh starts (line 7), and keeps the best of them, or none.
+  7. A task that is paid at its end is full of local optima, which a search cannot leave. There, branches go to the end,
+     and one step is judged. Its predicted gain is at most a fraction of the mean size of a reward. The radius of the
+     trust region grows if the payoff rose, and shrinks if it fell. A step that lost more than tolerated is taken back;
+     the tolerance vanishes over the updates.
 
 Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates remembered)
   name                shape                meaning
@@ -54,20 +53,24 @@ from .tdpo import Rows, Step, scale_to_trust_region, wasserstein_product
 HELD_FRACTION = 0.04  # of the horizon: longest perturbation
 ROWS_PER_BRANCH = 4  # at most, spread over the perturbed steps
 ADVANTAGE_CLIP = 5.0  # multiple of the median size
-MEMORY, NUM_REMEMBERED = 0.7, 8  # weight per update of age, and how many updates are remembered
+NUM_REMEMBERED = 8  # updates
 DAMPING = 0.005  # relative to the trace of H
+
+# The search.
+SEARCH_MEMORY = 0.3  # weight per update of age: the directions of successive updates should differ
+SEARCH_RADII, NUM_RADII = (1e-4, 0.5), 6  # in half ranges of the action, and how many are tried
+SEARCH_PERTURBATIONS = (0.003, 0.1)  # in half ranges
+SEARCH_BRANCHES = (1 / 160, 1 / 8)  # of the horizon
+SEARCH_BRANCH_STEPS = 200  # upper limit of the branches if that is more
+HELD_PART = 1 / 3  # of a branch: longest perturbation
+
+# The judgement, if the task is paid at its end.
+MEMORY = 0.7  # weight per update of age
 INITIAL_RADIUS, RADII = 0.1, (1e-4, 0.5)  # in half ranges of the action
 GROW, SHRINK, SHRINK_BACK = 1.1, 0.95, 0.9  # of the radius: payoff rose, fell, fell so far that the step is taken back
 PERTURBATION, PERTURBATIONS = 10.0, (0.05, 1.0)  # standard perturbation relative to the radius, and its range
 GAIN_CAP = 0.1  # largest predicted gain, and largest loss tolerated at first, relative to the mean size of a reward
 TOLERANT_UPDATES = 50  # the tolerance has halved after these
-
-# Of the search from a single start.
-SEARCH_MEMORY = 0.3  # weight per update of age: the directions of successive updates should differ
-SEARCH_RADII, NUM_RADII = (1e-4, 0.5), 6  # in half ranges; how many are tried
-SEARCH_PERTURBATIONS = (0.003, 0.1)  # in half ranges
-SEARCH_BRANCHES, SEARCH_HELD_FRACTION = (1 / 160, 1 / 8), 1 / 200  # of the horizon: branches, longest perturbation
-SEARCH_BRANCH_STEPS = 200  # limit of the branches if that is more
 
 
 class Scales(NamedTuple):
@@ -119,13 +122,13 @@ def log_uniform(quantiles: Any, limits: Any) -> Any:
     return low * (high / low) ** quantiles
 
 
-def draw_search_scales(rng: np.random.Generator, horizon: int, *, is_paid_at_end: bool) -> Scales:
-    """Draw the scales of an update from a single start; branches of a task that is paid at its end go there."""
+def draw_search_scales(rng: np.random.Generator, horizon: int) -> Scales:
+    """Draw the scales of an update of the search."""
     shortest, longest = (max(1.0, fraction * horizon) for fraction in SEARCH_BRANCHES)
     longest = max(longest, min(SEARCH_BRANCH_STEPS, horizon))
     perturbation, branch = log_uniform(rng.random(2), np.array([SEARCH_PERTURBATIONS, (shortest, longest)]).T)
-    longest_hold = max(1, round(SEARCH_HELD_FRACTION * horizon))
-    return Scales(perturbation, longest_hold, horizon if is_paid_at_end else max(longest_hold, round(branch)))
+    hold = min(HELD_FRACTION * horizon, HELD_PART * branch)
+    return Scales(perturbation, max(1, round(hold)), round(branch))
 
 
 def draw_held_steps(rng: np.random.Generator, shape: tuple[int, int], longest: int) -> np.ndarray:
@@ -160,7 +163,7 @@ class AdaptiveLearner:
 
     def __init__(self, config: Config, roller: Roller, comm: Comm, seed: int):
         self.config, self.roller, self.comm, self.seed = config, roller, comm, seed
-        self._is_searching = roller.start_size == 0
+        self._is_searching = not roller.is_horizon_terminal
         self._nu = TimeDistribution(config, roller.horizon)
         self._discounts = discounts(config.gamma, roller.horizon)
         self._scale = np.array(roller.style.scale)  # [A] half range
@@ -180,10 +183,10 @@ class AdaptiveLearner:
         self.memory = Rows(np.zeros((*shape, O)), np.zeros((*shape, A)), np.zeros((*shape, 1)))  # the newest first
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, Any]:
-        """Judge the last step, collect branches of the policy that is kept, step, and return the row for the log."""
+        """Search or judge the last step, collect branches of the policy that is kept, step, and return the row."""
         plan, held_steps, scales = self._draw(generator(self.seed, "plan", iteration))
         mine = self.comm.share(self.config.num_trajectories)
-        search = self._search_line(iteration) if self._is_searching else LineSearch()
+        search = self._search_line(plan.starts, iteration) if self._is_searching else LineSearch()
         mains, main_steps, gain = self._choose_policy(plan.select(mine))
         sample = self._collect(mains, plan.directions[mine], held_steps[mine], scales)
         self._remember(sample)
@@ -196,10 +199,7 @@ class AdaptiveLearner:
     def _draw(self, rng: np.random.Generator) -> tuple[Plan, np.ndarray, Scales]:
         """Draw starts, branch times, directions in units of actions, and how long each is held, of what scales."""
         roller, config = self.roller, self.config
-        if self._is_searching:
-            scales = draw_search_scales(rng, roller.horizon, is_paid_at_end=roller.is_horizon_terminal)
-        else:
-            scales = self._adapt_scales()
+        scales = draw_search_scales(rng, roller.horizon) if self._is_searching else self._adapt_scales()
         scales = scales._replace(longest_branch=config.max_branch_steps or scales.longest_branch)
         std = scales.perturbation * self._scale
         plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
@@ -211,20 +211,21 @@ class AdaptiveLearner:
         perturbation = np.clip(PERTURBATION * self.trial.radius, *PERTURBATIONS)
         return Scales(perturbation, max(1, round(HELD_FRACTION * horizon)), horizon)
 
-    def _search_line(self, iteration: int) -> LineSearch:
-        """Try the last step at several radii and at zero from the single start; take the best."""
+    def _search_line(self, starts: np.ndarray, iteration: int) -> LineSearch:
+        """Try the last step at several radii, zero among them, from the same starts; take the best."""
         if self.trial.tolerated_loss < 0:
             return LineSearch()
         offset = generator(self.seed, "line_search", iteration).random()
         radii = np.append(0.0, log_uniform((np.arange(NUM_RADII) + offset) / NUM_RADII, SEARCH_RADII))
         step = self.trial.theta - self.theta  # of radius 1
-        search = search_line(self.roller, self.comm, radii, self.theta, step, np.zeros((1, 0)))
+        starts = starts if self.roller.start_size > 0 else starts[:1]
+        search = search_line(self.roller, self.comm, radii, self.theta, step, starts)
         self.theta = self.theta + search.coefficient * step
         self.trial = Trial(self.theta, radius=search.coefficient)
         return search
 
     def _choose_policy(self, plan: Plan) -> tuple[Mains, int, float]:
-        """Roll out the policies before and after the last step, and keep one.
+        """Roll out the policies before and after a step that is to be judged, and keep one.
 
         Return its main trajectories on this rank, the steps simulated on all ranks, and the gain of the payoff.
         """

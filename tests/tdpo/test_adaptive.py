@@ -41,8 +41,9 @@ def test_gradient_is_the_payoffs_where_every_perturbation_lasts_one_step(monkeyp
     """Many small perturbations of single steps, no clipping: the remembered rows give the gradient."""
     monkeypatch.setattr(adaptive, "HELD_FRACTION", 0.0)
     monkeypatch.setattr(adaptive, "ADVANTAGE_CLIP", None)
-    monkeypatch.setattr(adaptive, "PERTURBATIONS", (1e-4, 1e-4))
-    learner = make_learner(linear_quadratic.kernel(), num_trajectories=400, num_branches=8, hidden_sizes=(), gamma=0.95)
+    monkeypatch.setattr(adaptive, "SEARCH_PERTURBATIONS", (1e-4, 1e-4))
+    options = {"num_trajectories": 400, "num_branches": 8, "max_branch_steps": 30, "hidden_sizes": (), "gamma": 0.95}
+    learner = make_learner(linear_quadratic.kernel(), **options)
     theta = learner.theta
     learner.iterate(0, 0)
     observations, gradients, _ = (part[0] for part in learner.memory)
@@ -88,14 +89,14 @@ def test_all_simulated_steps_are_counted_and_the_policy_is_compared_with_the_one
     assert first["gain"] == 0 != second["gain"]
 
 
-def test_scales_of_a_search_are_log_uniform_and_branches_reach_a_reward_at_the_end():
+def test_scales_of_a_search_are_log_uniform():
     rng, low, high = np.random.default_rng(0), *adaptive.SEARCH_PERTURBATIONS
-    drawn = [draw_search_scales(rng, 8000, is_paid_at_end=False) for _ in range(2000)]
+    drawn = [draw_search_scales(rng, 8000) for _ in range(2000)]
     assert np.mean([s.perturbation < np.sqrt(low * high) for s in drawn]) == pytest.approx(0.5, abs=0.05)
-    assert np.median([s.longest_branch for s in drawn]) == pytest.approx(np.sqrt(50 * 1000), rel=0.1)
-    assert {s.longest_hold for s in drawn} == {40} and min(s.longest_branch for s in drawn) >= 50
-    assert draw_search_scales(rng, 200, is_paid_at_end=True).longest_branch == 200
-    short = [draw_search_scales(rng, 100, is_paid_at_end=False).longest_branch for _ in range(2000)]
+    branches, holds = (np.array([getattr(s, name) for s in drawn]) for name in ("longest_branch", "longest_hold"))
+    assert np.median(branches) == pytest.approx(np.sqrt(50 * 1000), rel=0.1) and branches.min() == 50
+    assert holds.max() == 320 and np.all(holds <= branches / 3 + 0.5)
+    short = [draw_search_scales(rng, 100).longest_branch for _ in range(2000)]
     assert min(short) == 1 and 90 <= max(short) <= 100
 
 
