@@ -58,8 +58,9 @@ def train(
 
     `env` is a name, an id of Gymnasium, or a callable that makes an environment; the default of `alg` is "tdpo".
     `options` are those of `--set`, such as {"gamma": 0.9, "env.delay_steps": 2}; other keywords are options without a
-    dot, or arguments of the command line, such as `num_iterations=10` or `init="pretrained:leg"`. `callback(row)` is called with every new row of
-    progress.csv; the run stops, with everything saved, if it returns False. Ctrl-C saves and stops too.
+    dot, or arguments of the command line, such as `num_iterations=10` or `init="pretrained:leg"`. `callback(row)` is
+    called with every new row of progress.csv; the run stops, with everything saved, if it returns False. Ctrl-C saves
+    and stops too.
     """
     if launcher.rank() is not None:
         raise ValueError("train() starts its ranks itself; start the script without mpirun and pass ranks=N")

@@ -119,17 +119,16 @@ def _draw_heat_maps(figure, panels, names: Sequence[str], sweeps: Sequence[Sweep
 
 def _frame_own(panel, each: Sweep) -> None:
     """Frame the cell with the values that the policy was trained with, if there is one."""
-    own = [_index(value, of) for value, of in zip(each.own, each.values)]
-    if None not in own:
-        i, j = own
-        corners = [i - 0.5, i + 0.5, i + 0.5, i - 0.5, i - 0.5], [j - 0.5, j - 0.5, j + 0.5, j + 0.5, j - 0.5]
-        panel.plot(*corners, color="red", lw=2, label="in training", clip_on=False)
+    i, j = (_find(own, values) for own, values in zip(each.own, each.values))
+    if i >= 0 and j >= 0:
+        xs, ys = np.array([0, 1, 1, 0, 0]) + i - 0.5, np.array([0, 0, 1, 1, 0]) + j - 0.5
+        panel.plot(xs, ys, color="red", lw=2, label="in training", clip_on=False)
         panel.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
 
 
-def _index(value, values: Sequence[float]) -> int | None:
-    """Return where a value is among others, None if it is not."""
-    return next((i for i, other in enumerate(values) if value is not None and np.isclose(value, other)), None)
+def _find(own, values: Sequence[float]) -> int:
+    """Return where a value is among others, -1 if it is not."""
+    return next((k for k, value in enumerate(values) if own is not None and np.isclose(own, value)), -1)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -25,7 +25,7 @@ from .params import (
 from .reward import DENSE_TERMS, SIMPLE_TERMS
 
 PICTURE_SIZE = (480, 640)  # height, width
-ANGLE_ERROR_DEG, FOOT_X_CM, ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # limits of a landing
+ANGLE_ERROR_DEG, FOOT_X_CM, TORQUE_ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # limits of a landing
 LANDING_GAMMA = 0.99975  # discount of that payoff, the paper's
 
 
@@ -68,7 +68,7 @@ def has_landed(measures: Mapping[str, float]) -> bool:
         abs(measures["final_hip_deg"] + 45) <= ANGLE_ERROR_DEG
         and abs(measures["final_knee_deg"] + 90) <= ANGLE_ERROR_DEG
         and abs(measures["final_foot_x_cm"]) <= FOOT_X_CM
-        and measures["torque_roughness"] <= ROUGHNESS
+        and measures["torque_roughness"] <= TORQUE_ROUGHNESS
         and measures["payoff"] > PAYOFF
     )
 

@@ -1,4 +1,4 @@
-"""A trained policy: load it from a run or a file, act with it, evaluate it. Loading executes nothing that a run names."""
+"""A trained policy: load it from a run or a file, act with it, evaluate it. Loading executes nothing of either."""
 
 import dataclasses
 import hashlib
@@ -265,7 +265,8 @@ def evaluate(
     mine, num = comm.share(len(states)), len(states)
     own_offsets = None if offsets is None else offsets[mine]
     own = roller.rollouts(trained.theta, states[mine], offsets=own_offsets, num_recorded=environment.horizon)
-    rollouts: Any = Rollouts(*(comm.gather_on_root(part, num) for part in own))
+    parts: list[Any] = [comm.gather_on_root(part, num) for part in own]
+    rollouts = Rollouts(*parts)
     results, verdict = comm.on_root(lambda: score(environment, trained.options.gamma, rollouts))
     return Evaluation(results, states, rollouts, environment, verdict, offsets is not None)
 
