@@ -3,12 +3,14 @@
 State: angle, rate, step, then the angles recorded so far.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Interface, Kernel
+from ..kernel import Criterion, Interface, Kernel
 from .nlr_figure import draw_oscillation
 from .nlr_reward import (
     DT,
@@ -25,6 +27,7 @@ from .physics import ANGLE, COS_SIN, MAX_RATE, START_VALUES, TORQUE, check_start
 MAX_TORQUE = 40.0  # N m
 STEP = 2  # indices in the state
 ANGLES = 3
+OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # limits of a solved task
 
 # The paper's table of swinging pendulum variants: band (Hz), offset (rad), amplitude (rad).
 VARIANTS = {
@@ -82,6 +85,15 @@ def measure(params: NLRParams, state: np.ndarray) -> dict[str, float]:
     }
 
 
+def is_solved(measures: Mapping[str, float]) -> bool:
+    """Return True if the oscillation has the offset, the band and the amplitude asked for."""
+    return (
+        measures["offset_error"] <= OFFSET_ERROR
+        and measures["band_share"] >= BAND_SHARE
+        and measures["amplitude_ratio"] <= AMPLITUDE_RATIO
+    )
+
+
 def draw(params: NLRParams, states: np.ndarray):
     """Return a figure of the finished oscillation in time and frequency, with its targets."""
     return draw_oscillation(params, states[-1, ANGLES:], measure(params, states[-1]))
@@ -132,6 +144,7 @@ def nlr_kernel(
         start_values=START_VALUES,
         interface=Interface(COS_SIN if use_cos_sin else ANGLE, TORQUE, 1 / DT),
         measure=measure,
+        criterion=Criterion("solved", is_solved),
         draw=draw,
     )
 

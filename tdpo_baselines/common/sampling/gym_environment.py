@@ -25,7 +25,7 @@ class GymEnvironment:
     start_size = 1  # the seed, as a number in the unit interval
     is_action_limited = True
     is_horizon_terminal = False  # TimeLimit is a mere limit; an environment that ends its task itself says so
-    measure = draw = interface = None
+    measure = criterion = draw = interface = None
 
     def __init__(self, env: Any):
         self.env = env
