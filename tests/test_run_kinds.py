@@ -13,7 +13,18 @@ from small_run import SMALL
 
 pytestmark = pytest.mark.slow
 
-LEG = ("num_trajectories=5", "max_branch_steps=200", "branch_growth_steps=1e5", "hidden_sizes=16,16")
+LEG = (
+    *("variant=basic", "num_trajectories=5", "num_branches=1", "branch_times=uniform", "held_steps=10"),
+    *(
+        "hidden_sizes=16,16",
+        "c2=0",
+        "c1_over_c2=0",
+        "max_branch_steps=200",
+        "branch_growth_steps=1e5",
+        "exploration_decay_steps=1e6",
+    ),
+    *("delta_decay_steps=1e6", "max_drop=1"),
+)
 LEG_RUN = ("--env", "leg", "--set", *LEG, "--num_iterations", "12", "--checkpoint_every", "2", "--log_dir")
 
 
