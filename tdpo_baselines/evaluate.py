@@ -9,18 +9,18 @@ import math
 import os
 import sys
 
-import numpy as np
-
 from .common.parallel.tensorflow_setup import prepare_environment
 from .harness.config import parse_number
 from .harness.trained import Evaluation, Trained, evaluate, load
+from .viewing.episode import median_episode
+from .viewing.film import check_file, make_film
+from .viewing.mujoco_frames import set_opengl_aside
 
 
 def draw(evaluation: Evaluation):
     """Return the environment's own figure of the episode with the median return, or a plain one."""
     environment, rollouts = evaluation.environment, evaluation.rollouts
-    returns = evaluation.results["return"]
-    median = int(np.argsort(returns)[len(returns) // 2])
+    median = median_episode(evaluation)
     actions = rollouts.actions[median, : rollouts.lengths[median]]
     if environment.draw is not None:
         return environment.draw(environment.params, environment.replay(evaluation.start_states[median], actions))
@@ -93,6 +93,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "(leg: theta_hip, theta_knee in rad, height in m; pendulum: angle, rate)")  # fmt: skip
     add("--json", action="store_true", help="print JSON, with every episode, instead of a table")
     add("--plot", metavar="FILE.png", help="draw the episode with the median return")
+    add("--video", metavar="FILE", help="film that episode: .mp4, .gif, or .png for a sheet of frames")
+    add("--slow", type=float, default=1.0, metavar="FACTOR", help="slow motion, such as 10 (default: 1)")
     parsed = parser.parse_args(arguments)
     if parsed.episodes < 1 or parsed.seed < 0:
         parser.error("--episodes must be at least 1 and --seed at least 0")
@@ -102,14 +104,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; return the exit code."""
     prepare_environment()
+    set_opengl_aside()
     parsed = parse(sys.argv[1:] if arguments is None else arguments)
     try:
+        if parsed.video:
+            check_file(parsed.video, parsed.slow)
         trained = load(parsed.path, use_best=parsed.best, env=parsed.env)
         evaluation = evaluate(trained, num_episodes=parsed.episodes, seed=parsed.seed, start_values=parsed.reset)
         print(as_json(trained, evaluation) if parsed.json else table(trained, evaluation), flush=True)
         if parsed.plot:
             draw(evaluation).savefig(parsed.plot, dpi=120)
             print(f"-> {parsed.plot}", file=sys.stderr if parsed.json else sys.stdout)
+        if parsed.video:
+            how = make_film(evaluation, parsed.video, parsed.slow)
+            print(f"-> {parsed.video} ({how})", file=sys.stderr if parsed.json else sys.stdout)
     except BrokenPipeError:  # of `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:

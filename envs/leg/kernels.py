@@ -147,6 +147,8 @@ def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray]
         measure=report.measure,
         draw=report.draw,
         render=report.make_renderer(contact),
+        scene=report.scene,
+        poses=report.make_poses(contact),
     )
 
 
