@@ -75,10 +75,8 @@ def make_replay(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for; return the exit code."""
-    prepare_environment()
-    set_opengl_aside()
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.report", description=__doc__, allow_abbrev=False)
     parser.add_argument("runs", nargs="+", metavar="DIR", help="run folders")
     parser.add_argument("--out", default="report.html", metavar="FILE", help="file to write (default: report.html)")
@@ -88,6 +86,14 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     if parsed.episodes < 1 or parsed.seed < 0:
         parser.error("--episodes must be at least 1 and --seed at least 0")
+    return parsed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit code."""
+    prepare_environment()
+    set_opengl_aside()
+    parsed = parse(arguments)
     try:
         keywords = {"num_episodes": parsed.episodes, "seed": parsed.seed, "use_best": parsed.best}
         runs = [collect(path, **keywords) for path in parsed.runs]

@@ -152,8 +152,8 @@ def watch(paths: list[str], *, column: str, seconds: float) -> None:
         sys.stdout.write(LEAVE)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for; return the exit code."""
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.watch", description=__doc__, allow_abbrev=False)
     parser.add_argument("runs", nargs="+", metavar="DIR", help="run folders, or folders of runs")
     parser.add_argument("--y", default="payoff", help="column of progress.csv to draw (default: payoff)")
@@ -162,6 +162,12 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     if not 0.1 <= parsed.every <= 3600:
         parser.error(f"--every must be from 0.1 to 3600 seconds, got {parsed.every}")
+    return parsed
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit code."""
+    parsed = parse(arguments)
     try:
         if parsed.once or not sys.stdout.isatty():
             size = (terminal_size()[0], 1000)

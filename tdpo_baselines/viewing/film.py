@@ -20,11 +20,11 @@ MAX_SLOW = 1000
 TRAIL_FRAMES = 12
 
 
-def check_file(path: str, slow: float) -> None:
+def check_file(path: str | Path, slow: float) -> None:
     """Raise ValueError if the film cannot be written to a file of that name, or so slowly."""
     suffix = Path(path).suffix.lower()
     if suffix not in (*FRAMES_PER_SECOND, ".png"):
-        raise ValueError(f"--video must end in .mp4, .gif or .png (a sheet of frames), got {path!r}")
+        raise ValueError(f"--video must end in .mp4, .gif or .png (a sheet of frames), got {str(path)!r}")
     if not 0 < slow <= MAX_SLOW:
         raise ValueError(f"--slow must be above 0 and at most {MAX_SLOW}, got {slow}")
     if not Path(path).absolute().parent.is_dir():
@@ -33,7 +33,7 @@ def check_file(path: str, slow: float) -> None:
         _ffmpeg()
 
 
-def make_film(evaluation: Any, path: str, slow: float = 1.0) -> str:
+def make_film(evaluation: Any, path: str | Path, slow: float = 1.0) -> str:
     """Film the episode with the median return, `slow` times slower than it was; return how the pictures were made."""
     check_file(path, slow)
     episode, suffix = Episode(evaluation, median_episode(evaluation)), Path(path).suffix.lower()
@@ -85,15 +85,15 @@ def _ffmpeg() -> Any:
     return imageio_ffmpeg
 
 
-def _write_mp4(path: str, frames: Iterator[Any]) -> None:
-    writer = _ffmpeg().write_frames(path, SIZE, fps=FRAMES_PER_SECOND[".mp4"], quality=7)
+def _write_mp4(path: str | Path, frames: Iterator[Any]) -> None:
+    writer = _ffmpeg().write_frames(str(path), SIZE, fps=FRAMES_PER_SECOND[".mp4"], quality=7)
     writer.send(None)
     for frame in frames:
         writer.send(frame.tobytes())
     writer.close()
 
 
-def _write_gif(path: str, frames: Iterator[Any]) -> None:
+def _write_gif(path: str | Path, frames: Iterator[Any]) -> None:
     from PIL import Image
 
     first = next(frames).quantize(128, dither=Image.Dither.NONE)
@@ -101,7 +101,7 @@ def _write_gif(path: str, frames: Iterator[Any]) -> None:
     first.save(path, save_all=True, append_images=rest, duration=1000 // FRAMES_PER_SECOND[".gif"], loop=0)
 
 
-def _write_sheet(path: str, frames: Iterator[Any]) -> None:
+def _write_sheet(path: str | Path, frames: Iterator[Any]) -> None:
     from PIL import Image
 
     (columns, rows), (width, height) = SHEET, (SIZE[0] // 2, SIZE[1] // 2)
