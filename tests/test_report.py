@@ -109,9 +109,9 @@ def test_replay_plays_pauses_and_follows_the_slider(runs, open_page):
 
 def test_slow_motion_is_slower(runs, open_page):
     page = open_page(runs[1])
-    page.run("element('speed').value = '0.1'; advance.call(null, 0)")
-    page.run("setPlaying(true); before = 0; advance(1000)")
-    assert page.run("now") == pytest.approx(0.1)
+    second = "isPlaying = true; now = before = 0; advance(1000); isPlaying = false; now"
+    assert page.run(f"element('speed').value = '1'; {second}") == 1
+    assert page.run(f"element('speed').value = '0.1'; {second}") == pytest.approx(0.1)
 
 
 def test_curves_zoom_by_dragging_and_return_by_a_double_click(runs, open_page):

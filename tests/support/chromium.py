@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ class Page:
         self._process = subprocess.Popen(
             arguments, preexec_fn=wire, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
+        self._watchdog = threading.Timer(120, self._process.kill)  # then reading fails instead of waiting for ever
+        self._watchdog.start()
         os.close(to_browser)
         os.close(from_browser)
         self._buffer, self._number, self._session, self.problems = b"", 0, None, []
@@ -51,6 +54,7 @@ class Page:
 
     def close(self) -> None:
         """End the browser."""
+        self._watchdog.cancel()
         self._process.kill()
         self._process.wait()
         os.close(self._commands)

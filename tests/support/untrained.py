@@ -14,7 +14,7 @@ def untrained(environment: str, **env_options) -> Trained:
     resolved = registry.resolve_options(environment, env_options)
     made = registry.make_environment(environment, resolved)
     roller = registry.make_roller(made, registry.algorithm("tdpo").Config.from_values(OPTIONS))
-    config = RunConfig("tdpo", environment, 0, OPTIONS, resolved, made_with={"num_timesteps": 1000})
+    config = RunConfig("tdpo", environment, 0, {**OPTIONS}, resolved, made_with={"num_timesteps": 1000})
     state = {"policy": {"theta": np.zeros(roller.num_parameters)}, "progress": {"iteration": np.asarray(7)}}
     return Trained(config, {**state, "config": config.to_json()})
 
