@@ -108,6 +108,19 @@ def environment_options(name: str) -> str:
     return table(["option", "default", "meaning"], rows)
 
 
+def agents() -> str:
+    """Return the trained agents of the package with their scores."""
+    rows = []
+    for path in sorted((ROOT / "tdpo_baselines/agents").glob("*.json")):
+        card = json.loads(path.read_text())
+        found = card["evaluation"]
+        scores = [f"{found['return'][name]:,.4g}" for name in ("mean", "std", "min")]
+        steps = f"{card['num_timesteps'] / 1e6:.3g}"
+        rows.append([f"`{path.stem}`", card["algorithm"], str(card["seed"]), steps, *scores, found["verdict"] or ""])
+    header = ["agent", "algorithm", "seed", "steps (M)", "return", "std", "worst", "verdict"]
+    return table(header, rows)
+
+
 def variants() -> str:
     """Return the targets of the pendulum's variants."""
     from envs.pendulum.nlr import VARIANTS
@@ -227,6 +240,7 @@ DIRECTIVES = {
         presets,
         environments,
         environment_options,
+        agents,
         variants,
         source,
         differences,

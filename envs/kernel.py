@@ -40,6 +40,15 @@ class Scene:
 
 
 @dataclass(frozen=True)
+class Criterion:
+    """What counts as success, by the measures of an episode and its payoff, or by their means over episodes."""
+
+    name: str  # such as "solved"
+    is_met: Callable[[Mapping[str, float]], bool]
+    gamma: float = 1.0  # discount of the payoff that it sees, whatever the algorithm's
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A compiled environment. Shapes: O observation, A action, S state, T steps."""
 
@@ -70,6 +79,8 @@ class Kernel:
     """describe(params, state): return a step's `info`."""
     measure: Callable[[Any, np.ndarray], dict[str, float]] | None = None
     """measure(params, final_state): return a finished trajectory in physical terms."""
+    criterion: Criterion | None = None
+    """Success, for the verdict of `evaluate`."""
     draw: Callable[[Any, np.ndarray], Any] | None = None
     """draw(params, states): return a matplotlib figure of a trajectory."""
     render: Callable[[Any, np.ndarray], np.ndarray] | None = None

@@ -78,10 +78,12 @@ def score_table(experiments: Experiments, runs: Path) -> str:
     rows = []
     for (algorithm, task), (_, goal, others) in SCORES.items():
         experiment, folder = experiments[f"{algorithm}-{task}"], runs / f"{algorithm}-{task}"
-        summaries = summarise_seeds(experiment, folder, *MORE_EPISODES.get(task, EPISODES))
+        episodes = MORE_EPISODES.get(task, EPISODES)
+        summaries = summarise_seeds(experiment, folder, *episodes)
         if not summaries:
             continue
-        returns, exploring = ([s[key] for s in summaries.values()] for key in ("return", "return_exploring"))
+        noisy = summarise_seeds(experiment, folder, *episodes, "--stochastic")
+        returns, exploring = ([s["return"] for s in found.values()] for found in (summaries, noisy))
         each = ", ".join(f"{value:.0f}" for value in returns)
         rows.append(
             f"{algorithm} | {task} | {experiment.num_timesteps:,.0f} | {each} | {np.median(returns):.0f} | "

@@ -144,11 +144,12 @@ def draw_costs(experiments: Experiments, runs: Path, picture: Path, *, column: s
             is_shown = np.append(0, progress["total_timesteps"][:-1]) >= begin
             millions, cost = progress["total_timesteps"][is_shown] / 1e6, -np.minimum(progress[column][is_shown], -1e-3)
             every = max(1, len(cost) // 1000)
-            title = experiment.title if number == 0 else None
-            axes.plot(millions[::every], cost[::every], color=f"C{colour}", lw=0.7, label=title)
+            is_alone = len(experiments) == 1  # then every seed has its colour
+            title = f"seed {folder.name}" if is_alone else experiment.title if number == 0 else None
+            axes.plot(millions[::every], cost[::every], color=f"C{number if is_alone else colour}", lw=0.7, label=title)
     axes.set(xlabel="timesteps (million), branches included", ylabel=label, yscale="log")
     axes.invert_yaxis()
-    axes.legend()
+    figure.legend(loc="outside right upper")
     figure.savefig(picture, dpi=110)
 
 

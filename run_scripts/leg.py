@@ -11,8 +11,8 @@ import gymnasium
 import numpy as np
 from experiments import Experiment, Experiments, draw_costs, evaluate, main, make_table, summarise_seeds
 
-ANGLE_ERROR_DEG, FOOT_X_CM, ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # limits of a landing
-GAMMA = 0.99975
+from envs.leg.report import LANDING_GAMMA, has_landed
+
 LAST, BEST = ("--episodes", "1"), ("--episodes", "1", "--best")  # the simple leg has a single start
 
 EXPERIMENTS = {
@@ -29,17 +29,6 @@ HEADER = (
     "seed | payoff | hip (deg) | knee (deg) | foot x (cm) | last in the air (s) | torque roughness (N m) | steps (M) "
     "| minutes | lands"
 )
-
-
-def has_landed(s: dict) -> bool:
-    """Return True if the leg stands as asked, with smooth torques and the payoff asked for."""
-    return (
-        abs(s["final_hip_deg"] + 45) <= ANGLE_ERROR_DEG
-        and abs(s["final_knee_deg"] + 90) <= ANGLE_ERROR_DEG
-        and abs(s["final_foot_x_cm"]) <= FOOT_X_CM
-        and s["torque_roughness"] <= ROUGHNESS
-        and s["payoff"] > PAYOFF
-    )
 
 
 def row(label, s: dict) -> str:
@@ -70,8 +59,8 @@ def run_pd(gains) -> dict:
         action = kp * (np.radians(target) - observation[:2]) - kd * observation[2:]
         observation, reward, _, truncated, info = env.step(action)
         payoff += discount * reward
-        discount *= GAMMA
-    return {**info, "payoff": payoff * (1 - GAMMA) / (1 - discount)}
+        discount *= LANDING_GAMMA
+    return {**info, "payoff": payoff * (1 - LANDING_GAMMA) / (1 - discount)}
 
 
 def report(experiments: Experiments, runs: Path, out: Path) -> None:

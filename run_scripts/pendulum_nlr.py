@@ -9,7 +9,8 @@ from pathlib import Path
 
 from experiments import Experiment, Experiments, draw_costs, evaluate, main, make_table, summarise_seeds
 
-OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # limits of a solved task
+from envs.pendulum.nlr import is_solved
+
 EPISODES = ("--episodes", "100")
 
 EXPERIMENTS = {
@@ -30,13 +31,6 @@ EXPERIMENTS = {
     "paper": Experiment("Main variant, the paper's settings", "pendulum-nlr", range(3), 1e7, ("--preset", "paper")),
 }
 HEADER = "seed | return | offset error (rad) | amplitude / limit | in-band share | steps (M) | minutes | solved"
-
-
-def is_solved(s: dict) -> bool:
-    """Return True if the oscillation has the offset, the band and the amplitude asked for."""
-    return (
-        s["offset_error"] <= OFFSET_ERROR and s["band_share"] >= BAND_SHARE and s["amplitude_ratio"] <= AMPLITUDE_RATIO
-    )
 
 
 def table(experiment: Experiment, summaries: dict[int, dict]) -> str:

@@ -28,7 +28,15 @@ from .run import EXIT_INVALID_INPUT
 
 __all__ = ["Trained", "load", "train"]
 
-ARGUMENTS = {*BUDGET, "env", "alg", "seed", "preset", "config"}  # None leaves them out; of options it is a value
+ARGUMENTS = {
+    *BUDGET,
+    "env",
+    "alg",
+    "seed",
+    "preset",
+    "config",
+    "init",
+}  # None leaves them out; of options it is a value
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
@@ -50,8 +58,9 @@ def train(
 
     `env` is a name, an id of Gymnasium, or a callable that makes an environment; the default of `alg` is "tdpo".
     `options` are those of `--set`, such as {"gamma": 0.9, "env.delay_steps": 2}; other keywords are options without a
-    dot, or arguments of the command line, such as `num_iterations=10`. `callback(row)` is called with every new row of
-    progress.csv; the run stops, with everything saved, if it returns False. Ctrl-C saves and stops too.
+    dot, or arguments of the command line, such as `num_iterations=10` or `init="pretrained:leg"`. `callback(row)` is
+    called with every new row of progress.csv; the run stops, with everything saved, if it returns False. Ctrl-C saves
+    and stops too.
     """
     if launcher.rank() is not None:
         raise ValueError("train() starts its ranks itself; start the script without mpirun and pass ranks=N")

@@ -1,13 +1,23 @@
-"""Plot learning curves: `python -m tdpo_baselines.plot runs/* --out curves.png` shows every run."""
+"""Plot learning curves: `python -m tdpo_baselines.plot runs/* --out curves.png` shows the returns of every run."""
 
 import argparse
 import csv
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from .harness.robustness import Sweep
 from .harness.run_folder import RunFolder
+
+LABELS = {
+    "return_mean": "mean return per update, while training",
+    "payoff": "payoff: discounted reward per step, with each run's own discount",
+    "total_timesteps": "timesteps (million)",
+    "wall_time": "wall time (s)",
+}
+UNITS = {"total_timesteps": 1e6}
 
 
 def read_progress(path: str | Path) -> dict[str, np.ndarray]:
@@ -23,29 +33,33 @@ def read_progress(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
-    """Return a figure of all runs, one colour per algorithm and environment, with the median over their seeds."""
+    """Return a figure of all runs, one colour per algorithm and environment; thick lines are medians over seeds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for number, (label, curves) in enumerate(read_curves(paths, x=x, y=y, is_log=is_log).items()):
-        colour = f"C{number}"
+    sign = -1 if is_log else 1
+    for number, (group, curves) in enumerate(read_curves(paths, x=x, y=y, is_log=is_log).items()):
+        colour, is_single = f"C{number}", len(curves) == 1
         for xs, ys in curves:
-            axes.plot(xs, -ys if is_log else ys, color=colour, alpha=0.35, lw=0.8)
-        grid = np.linspace(max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves), 500)
-        median = np.median([np.interp(grid, xs, ys) for xs, ys in curves], axis=0)
-        axes.plot(grid, -median if is_log else median, color=colour, lw=2, label=f"{label}: median of {len(curves)}")
-    axes.set(xlabel=x, ylabel=f"-{y}" if is_log else y)
+            axes.plot(xs, sign * ys, color=colour, alpha=1 if is_single else 0.4, lw=1.5 if is_single else 0.8,
+                      label=group if is_single else None)  # fmt: skip
+        if not is_single:
+            grid = np.linspace(max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves), 500)
+            median = np.median([np.interp(grid, xs, ys) for xs, ys in curves], axis=0)
+            axes.plot(grid, sign * median, color=colour, lw=2, label=f"{group}: median of {len(curves)} runs")
+    label = LABELS.get(y, y)
+    axes.set(xlabel=LABELS.get(x, x), ylabel=f"- {label}" if is_log else label)
     if is_log:
         axes.set_yscale("log")
         axes.invert_yaxis()
     axes.grid(alpha=0.3)
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
 def read_curves(paths: list[str], *, x: str, y: str, is_log: bool) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the curves of all runs by algorithm and environment."""
+    """Return the curves of all runs by algorithm and environment, without rows before the first episode's end."""
     groups: dict[str, list] = {}
     for path in paths:
         config, progress = RunFolder(path).read_config(), read_progress(path)
@@ -54,8 +68,67 @@ def read_curves(paths: list[str], *, x: str, y: str, is_log: bool) -> dict[str, 
                 raise ValueError(f"{path} has no column {name!r}; it has {', '.join(progress)}")
         if is_log and np.any(progress[y] >= 0):
             raise ValueError(f"--log needs values below zero, and {y} of {path} has others; leave --log out")
-        groups.setdefault(f"{config.algorithm}, {config.environment}", []).append((progress[x], progress[y]))
+        is_known = np.isfinite(progress[y])
+        if not is_known.any():
+            raise ValueError(f"{y} of {path} has no number yet: no episode has ended")
+        curve = (progress[x][is_known] / UNITS.get(x, 1), progress[y][is_known])
+        groups.setdefault(f"{config.algorithm}, {config.environment}", []).append(curve)
     return groups
+
+
+def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep]):
+    """Return a figure of the mean returns over one option, a curve per policy, or over two, a heat map per policy."""
+    from matplotlib.figure import Figure
+
+    num_maps = len(sweeps) if len(sweeps[0].names) == 2 else 1
+    figure = Figure(figsize=(1.5 + 5 * num_maps, 4.5), layout="constrained")
+    panels = figure.subplots(1, num_maps, squeeze=False)[0]
+    if len(sweeps[0].names) == 1:
+        _draw_sweep_curves(figure, panels[0], names, sweeps)
+    else:
+        _draw_heat_maps(figure, panels, names, sweeps)
+    return figure
+
+
+def _draw_sweep_curves(figure, axes, names: Sequence[str], sweeps: Sequence[Sweep]) -> None:
+    for name, each in zip(names, sweeps):
+        axes.plot(each.values[0], each.returns, "o-", ms=4, label=name)
+    for number, own in enumerate({each.own[0] for each in sweeps} - {None}):
+        axes.axvline(own, color="0.5", lw=1, ls=":", label="" if number else "in training")
+    axes.set(xlabel=sweeps[0].names[0], ylabel="mean return", xticks=sweeps[0].values[0])
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside upper center", ncols=2)
+
+
+def _draw_heat_maps(figure, panels, names: Sequence[str], sweeps: Sequence[Sweep]) -> None:
+    everything = np.concatenate([each.returns.ravel() for each in sweeps])
+    limits = (np.nanmin(everything), np.nanmax(everything))
+    for panel, name, each in zip(panels, names, sweeps):
+        xs, ys = each.values
+        image = panel.imshow(each.returns.T, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
+        panel.set_xticks(range(len(xs)), [f"{value:.4g}" for value in xs])
+        panel.set_yticks(range(len(ys)), [f"{value:.4g}" for value in ys])
+        panel.set(xlabel=each.names[0], ylabel=each.names[1], title=name)
+        for index, value in np.ndenumerate(each.returns):
+            colour = "white" if value < sum(limits) / 2 else "black"
+            text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+            panel.text(*index, text, ha="center", va="center", fontsize=7, color=colour)
+        _frame_own(panel, each)
+    figure.colorbar(image, ax=panels, label="mean return")
+
+
+def _frame_own(panel, each: Sweep) -> None:
+    """Frame the cell with the values that the policy was trained with, if there is one."""
+    i, j = (_find(own, values) for own, values in zip(each.own, each.values))
+    if i >= 0 and j >= 0:
+        xs, ys = np.array([0, 1, 1, 0, 0]) + i - 0.5, np.array([0, 0, 1, 1, 0]) + j - 0.5
+        panel.plot(xs, ys, color="red", lw=2, label="in training", clip_on=False)
+        panel.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
+
+
+def _find(own, values: Sequence[float]) -> int:
+    """Return where a value is among others, -1 if it is not."""
+    return next((k for k, value in enumerate(values) if own is not None and np.isclose(own, value)), -1)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,7 +137,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("runs", nargs="+", metavar="DIR", help="run folders")
     parser.add_argument("--out", default="curves.png", metavar="FILE.png", help="file to write (default: curves.png)")
     parser.add_argument("--x", default="total_timesteps", help="column of progress.csv (default: total_timesteps)")
-    parser.add_argument("--y", default="payoff", help="column of progress.csv (default: payoff)")
+    parser.add_argument("--y", default="return_mean", help="column of progress.csv (default: return_mean). Payoffs of "
+                        "algorithms with different discounts cannot be compared")  # fmt: skip
     parser.add_argument("--log", action="store_true", help="logarithmic axis of the distance below zero")
     parsed = parser.parse_args(arguments)
     try:

@@ -4,7 +4,6 @@ It holds the configuration, learning curves to zoom, the evaluation, and a repla
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .common.parallel.tensorflow_setup import prepare_environment
-from .evaluate import as_json, finite
+from .evaluate import as_values, finite
 from .harness.run_folder import RunFolder
 from .harness.trained import Evaluation, evaluate, load
 from .plot import read_progress
@@ -41,7 +40,7 @@ def collect(path: str, *, num_episodes: int, seed: int, use_best: bool) -> dict[
     try:
         trained = load(path, use_best=use_best)
         evaluation = evaluate(trained, num_episodes=num_episodes, seed=seed)
-        run["evaluation"] = json.loads(as_json(trained, evaluation))
+        run["evaluation"] = as_values(trained, evaluation)
         run["replay"] = make_replay(evaluation) if evaluation.environment.scene else None
     except ValueError as error:
         run["problem"] = f"not evaluated: {error}"

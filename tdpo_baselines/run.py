@@ -62,6 +62,8 @@ def make_parser() -> Parser:
         "Their names are arguments too: --gamma 0.9 is short for --set gamma=0.9. "
         "env.KEY=VALUE sets an option of the environment. stage1.timesteps=N trains for N timesteps with "
         "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow")  # fmt: skip
+    add("--init", metavar="PATH", help="begin with the policy of a run, a checkpoint, an exported FILE.npz or "
+        "pretrained:NAME, if its network fits")  # fmt: skip
     for field in dataclasses.fields(Budget):
         default = "" if field.default is None else f" (default: {field.default:g})".replace("+0", "")
         kind = "HH:MM:SS" if field.name == "max_walltime" else "N"
@@ -120,7 +122,7 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
     return train(parsed, run, comm, stop)
 
 
-def refuse(error: ValueError) -> int:
+def refuse(error: Exception) -> int:
     """Print what is wrong with the input, on rank 0 unless this rank alone knows; return the exit code."""
     if not launcher.rank():
         print(f"error: {error}", file=sys.stderr, flush=True)

@@ -1,15 +1,17 @@
 """What the command prints."""
 
 import argparse
+import csv
 import json
 
 import numpy as np
 import pytest
 
-from tdpo_baselines.evaluate import as_json, main, parse_start_values, table
+from tdpo_baselines.evaluate import as_values, describe, main, parse_start_values
+from tdpo_baselines.export import export
 from tdpo_baselines.harness import checkpoint, registry
 from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
-from tdpo_baselines.harness.trained import Evaluation, Trained, evaluate
+from tdpo_baselines.harness.trained import AGENTS, Evaluation, Trained, evaluate, load
 
 OPTIONS = {"hidden_sizes": [4]}
 
@@ -36,7 +38,7 @@ def run(tmp_path, policy):
 
 def test_json_has_null_for_what_is_not_finite(policy):
     evaluation = Evaluation({"return": np.array([np.nan, 1.0])}, np.zeros(0), None, None)
-    told = json.loads(as_json(policy, evaluation), parse_constant=pytest.fail)
+    told = json.loads(json.dumps(as_values(policy, evaluation)), parse_constant=pytest.fail)
     assert told["episodes"]["return"] == [None, 1.0] and told["summary"]["return"]["mean"] is None
 
 
@@ -48,7 +50,7 @@ def test_start_values_are_parsed():
 
 
 def test_table_has_a_line_per_result(policy):
-    lines = table(policy, evaluate(policy, num_episodes=2)).splitlines()
+    lines = describe(policy, evaluate(policy, num_episodes=2), is_stochastic=False).splitlines()
     assert lines[0] == "tdpo on pendulum-20hz, seed 0, iteration 7: 2 episode(s) without exploration"
     assert [line.split()[0] for line in lines[2:5]] == ["return", "discounted_return", "payoff"]
 
@@ -80,3 +82,93 @@ def test_policy_is_evaluated_in_another_environment_where_shapes_fit(run, capsys
 def test_invalid_input_is_one_line_with_exit_code_2(tmp_path, capsys):
     assert main([str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"error: {tmp_path} is not a run folder: it has no config.json\n"
+
+
+def test_several_policies_are_compared_in_a_table_and_a_csv_file(run, tmp_path, capsys):
+    export(load(run.path), tmp_path / "npz", format="npz")
+    file, out = str(tmp_path / "npz/policy.npz"), tmp_path / "table.csv"
+    arguments = [str(run.path), file, "--pretrained", "pendulum-nlr", "--episodes", "3", "--csv", str(out)]
+    assert main(arguments) == 0
+    head, *lines = capsys.readouterr().out.splitlines()[:4]
+    assert head.split() == ["policy", "episodes", "return", "std", "min", "payoff", "verdict"]
+    assert [line.split()[0] for line in lines] == [str(run.path), file, "pretrained:pendulum-nlr"]
+    assert lines[0].split()[1:] == lines[1].split()[1:]  # the file is the run's policy
+    assert lines[0].endswith(" -") and lines[2].endswith("solved (3 of 3)")
+    rows = list(csv.DictReader(out.open()))
+    assert rows[0]["return_mean"] == rows[1]["return_mean"] and rows[0]["band_share_mean"] == ""
+    assert float(rows[2]["band_share_mean"]) > 0.9 and rows[2]["verdict"] == "solved (3 of 3)"
+    assert main([*arguments, "--json"]) == 0
+    assert [told["environment"] for told in json.loads(capsys.readouterr().out)][1:] == [
+        "pendulum-20hz",
+        "pendulum-nlr",
+    ]
+
+
+@pytest.mark.parametrize("name", ["pendulum-20hz", "Pendulum-v1"])
+def test_two_ranks_give_the_same_numbers_to_the_bit(name, tmp_path, program, policy):
+    folder = RunFolder(tmp_path / "run")
+    config = RunConfig("ppo1", name, 0, {"hidden_sizes": [4]}, {})
+    theta = np.random.default_rng(0).standard_normal(policy.theta.size - 3)  # no linear part
+    state = {"policy": {"theta": theta, "log_std": np.zeros(1)}, "progress": {"iteration": 1}}
+    folder.open(config, is_resumed=False)
+    checkpoint.save(folder.checkpoints, 1, {**state, "config": config.to_json()}, keep=1)
+    for extra in ((), ("--stochastic",)):
+        arguments = ("evaluate", str(folder.path), "--episodes", "3", "--json", *extra)
+        one, two = (program(*arguments, ranks=ranks) for ranks in (1, 2))
+        assert one.returncode == two.returncode == 0, one.stderr + two.stderr
+        told, again = (json.loads(done.stdout.splitlines()[0]) for done in (one, two))  # mpirun adds a line
+        assert told == again and told["has_noise"] == bool(extra) and len(set(told["episodes"]["return"])) == 3
+
+
+def test_error_that_all_ranks_find_is_printed_once(run, program):
+    done = program("evaluate", str(run.path), "--reset", "mass=2", ranks=2)
+    assert done.returncode == 2 and done.stderr.count("error: unknown start value 'mass'") == 1
+
+
+def test_policy_without_noise_says_so(run, capsys):
+    assert main([str(run.path), "--stochastic", "--episodes", "2"]) == 0
+    assert "2 episode(s) without exploration, of which this policy has none" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ranges", ["delay_steps=0:2", "delay_steps=0:1,env.start_scale=0.5:1:3"])
+def test_robustness_is_printed_written_and_drawn(run, tmp_path, capsys, ranges):
+    picture, out = tmp_path / "map.png", tmp_path / "map.csv"
+    arguments = [str(run.path), "--episodes", "2", "--robustness", ranges]
+    assert main([*arguments, "--plot", str(picture), "--csv", str(out)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    rows, printed = list(csv.DictReader(out.open())), capsys.readouterr().out.splitlines()
+    assert len(rows) == (3 if "," not in ranges else 6) and len(printed) == len(rows) + 3
+    assert main([str(run.path), "--episodes", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    at_home = rows[0] if "," not in ranges else rows[2]  # no delay, and the whole range of starts
+    assert float(at_home["return_mean"]) == told["summary"]["return"]["mean"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "PATH is missing"),
+        (("--pretrained", "leggs"), "no policy 'leggs' in the package"),
+        (("--pretrained", "cart-pole", "two-mass", "--plot", "a.png"), "--plot draws an episode of a single policy"),
+        (("--pretrained", "cart-pole", "--best"), "is a single policy; leave it out"),
+        (("--pretrained", "cart-pole", "--robustness", "mass=1:2"), "cart-pole has no option 'mass'"),
+        (("--pretrained", "cart-pole", "--episodes", "0"), "--episodes must be at least 1"),
+        (("--pretrained", "cart-pole", "--csv", "/proc/nowhere/a.csv"), "No such file"),
+        (("missing.npz",), "missing.npz does not exist"),
+    ],
+)
+def test_refusals(arguments, message, capsys):
+    assert main(list(arguments)) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.startswith("error: ") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in AGENTS.glob("*.npz")))
+def test_agent_of_the_package_has_the_scores_of_its_card(name):
+    card, agent = json.loads((AGENTS / f"{name}.json").read_text()), load(f"pretrained:{name}")
+    assert agent.sha256 == card["parameters_sha256"] and agent.config.seed == card["seed"]
+    assert (AGENTS / f"{name}.npz").stat().st_size < 100_000
+    expected = card["evaluation"]
+    evaluation = evaluate(agent, num_episodes=expected["num_episodes"], seed=expected["seed"])
+    assert evaluation.summary()["return"] == pytest.approx(expected["return"], rel=1e-6)
+    assert (evaluation.verdict and str(evaluation.verdict)) == expected["verdict"]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tdpo_baselines import plot
+from tdpo_baselines.harness.robustness import Sweep
 from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
 
 
@@ -10,7 +11,7 @@ def make_run(path, seed=0, sign=-1.0, algorithm="tdpo", num_rows=5):
     folder.create()
     folder.write_config(RunConfig(algorithm, "leg", seed, {}, {}))
     rows = [f"{i},{100 * i},{sign * i / 3}\n" for i in range(1, num_rows + 1)]
-    folder.progress_path.write_text("".join(["iteration,total_timesteps,payoff\n", *rows]))
+    folder.progress_path.write_text("".join(["iteration,total_timesteps,return_mean\n", *rows]))
     return str(path)
 
 
@@ -19,23 +20,38 @@ def test_columns_are_read_without_an_incomplete_last_line(tmp_path):
     with open(RunFolder(path).progress_path, "a") as file:
         file.write("6,600")
     progress = plot.read_progress(path)
-    assert list(progress) == ["iteration", "total_timesteps", "payoff"]
+    assert list(progress) == ["iteration", "total_timesteps", "return_mean"]
     np.testing.assert_array_equal(progress["total_timesteps"], [100, 200, 300, 400, 500])
 
 
 def test_every_run_is_shown_and_the_median_of_each_group(tmp_path):
     paths = [make_run(tmp_path / f"{i}", seed=i, algorithm=name) for i, name in enumerate(("tdpo", "tdpo", "td3"))]
-    (axes,) = plot.draw_curves(paths, x="total_timesteps", y="payoff", is_log=False).axes
-    assert len(axes.lines) == 5
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "tdpo, leg: median of 2",
-        "td3, leg: median of 1",
-    ]
+    figure = plot.draw_curves(paths, x="total_timesteps", y="return_mean", is_log=False)
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert len(axes.lines) == 4  # a single run has no median
+    assert [text.get_text() for text in legend.get_texts()] == ["tdpo, leg: median of 2 runs", "td3, leg"]
+    assert axes.get_xlabel() == "timesteps (million)" and axes.get_ylabel() == "mean return per update, while training"
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), np.arange(1, 6) / 1e4)
+
+
+def test_legend_does_not_cover_the_curves(tmp_path):
+    figure = plot.draw_curves([make_run(tmp_path)], x="iteration", y="return_mean", is_log=False)
+    figure.draw_without_rendering()
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert legend.get_window_extent().y0 >= axes.get_window_extent().y1
+
+
+def test_rows_before_the_end_of_the_first_episode_are_left_out(tmp_path):
+    path = make_run(tmp_path)
+    progress = RunFolder(path).progress_path
+    progress.write_text(progress.read_text().replace("1,100,-0.3333333333333333", "1,100,nan"))
+    ((_, curves),) = plot.read_curves([path], x="iteration", y="return_mean", is_log=False).items()
+    np.testing.assert_array_equal(curves[0][0], [2, 3, 4, 5])
 
 
 def test_logarithmic_axis_shows_the_distance_below_zero(tmp_path):
-    (axes,) = plot.draw_curves([make_run(tmp_path)], x="iteration", y="payoff", is_log=True).axes
-    assert axes.get_yscale() == "log" and axes.get_ylabel() == "-payoff"
+    (axes,) = plot.draw_curves([make_run(tmp_path)], x="iteration", y="return_mean", is_log=True).axes
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "- mean return per update, while training"
     np.testing.assert_allclose(axes.lines[0].get_ydata(), np.arange(1, 6) / 3)
 
 
@@ -48,7 +64,7 @@ def test_picture_is_written(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--y", "reward"), "has no column 'reward'; it has iteration, total_timesteps, payoff"),
+        (("--y", "reward"), "has no column 'reward'; it has iteration, total_timesteps, return_mean"),
         (("--log",), "--log needs values below zero"),
         (("--out", "/proc/nowhere/a.png"), "No such file"),
     ],
@@ -66,3 +82,23 @@ def test_run_without_rows_is_refused(tmp_path, content, message):
         RunFolder(tmp_path).progress_path.write_text(content)
     with pytest.raises(ValueError, match=message):
         plot.read_progress(tmp_path)
+
+
+def test_sweep_over_one_option_is_a_curve_for_each_policy():
+    sweeps = [Sweep(("delay_steps",), ((0, 1, 2),), sign * np.arange(3.0), (0,)) for sign in (1, -1)]
+    figure = plot.draw_sweeps(["a", "b"], sweeps)
+    (axes,), (legend,) = figure.axes, figure.legends
+    np.testing.assert_array_equal(axes.lines[1].get_ydata(), [0, -1, -2])
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "in training"]
+
+
+@pytest.mark.parametrize(("own", "is_framed"), [((1, 0.3), True), ((1, 0.4), False), ((None, 0.3), False)])
+def test_sweep_over_two_options_is_a_heat_map_with_the_values_of_training(own, is_framed):
+    returns = np.arange(6.0).reshape(3, 2)
+    figure = plot.draw_sweeps(["a"], [Sweep(("delay_steps", "offset"), ((0, 1, 2), (0.1, 0.3)), returns, own)])
+    panel = figure.axes[0]
+    assert panel.get_xlabel() == "delay_steps" and panel.get_ylabel() == "offset"
+    np.testing.assert_array_equal(panel.images[0].get_array(), returns.T)
+    assert len(panel.lines) == is_framed
+    if is_framed:
+        assert panel.lines[0].get_xdata().mean() == pytest.approx(0.9)  # about column 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Interface, Kernel
+from ..kernel import Criterion, Interface, Kernel
 from . import dynamics, model, report, reward
 from .noise import NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE, read_template
 from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state_size
@@ -49,6 +49,7 @@ def simple_kernel(
     return _kernel(
         control_rate_hz,
         contact,
+        is_judged=reward_units == "paper",
         torque_delay=torque_delay_steps,
         observation_delay=observation_delay_steps,
         reward_delay=reward_delay_steps,
@@ -105,8 +106,10 @@ def _interpolate_start(start: np.ndarray, scale: float) -> tuple[float, ...]:
     return tuple((scale * start + (1 - scale) * np.array(SIMPLE_START)).tolist())
 
 
-def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray], **task) -> Kernel:
-    """Return a kernel; `task` holds the other fields of `LegParams`."""
+def _kernel(
+    control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray], is_judged: bool = False, **task
+) -> Kernel:
+    """Return a kernel, judged by its landing or not; `task` holds the other fields of `LegParams`."""
     _check_choice("contact", contact, model.CONTACTS)
     control_rate_hz = _check_whole("control_rate_hz", control_rate_hz, 1, PHYSICS_RATE_HZ)
     if PHYSICS_RATE_HZ % control_rate_hz:
@@ -145,6 +148,9 @@ def _kernel(control_rate_hz: int, contact: str, *, noise: tuple[int, np.ndarray]
         begin=compile_template(dynamics.begin),
         describe=report.describe,
         measure=report.measure,
+        criterion=Criterion("landed", report.has_landed, report.LANDING_GAMMA**params.inner_steps)
+        if is_judged
+        else None,
         draw=report.draw,
         render=report.make_renderer(contact),
         scene=report.scene,

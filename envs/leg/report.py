@@ -1,5 +1,6 @@
 """The leg's state in physical terms: `info`, measures of a finished drop, a figure, a picture, a drawing."""
 
+from collections.abc import Mapping
 from functools import cache, partial
 
 import numpy as np
@@ -25,6 +26,8 @@ from .params import (
 from .reward import DENSE_TERMS, SIMPLE_TERMS
 
 PICTURE_SIZE = (480, 640)  # height, width
+ANGLE_ERROR_DEG, FOOT_X_CM, TORQUE_ROUGHNESS, PAYOFF = 10, 3, 0.01, -0.6  # limits of a landing
+LANDING_GAMMA = 0.99975  # discount of that payoff, the paper's
 
 
 def describe(params: LegParams, state: np.ndarray) -> dict[str, float]:
@@ -60,6 +63,17 @@ def measure(params: LegParams, state: np.ndarray) -> dict[str, float]:
     }
 
 
+def has_landed(measures: Mapping[str, float]) -> bool:
+    """Return True if the leg stands as asked, with smooth torques and the payoff asked for."""
+    return (
+        abs(measures["final_hip_deg"] + 45) <= ANGLE_ERROR_DEG
+        and abs(measures["final_knee_deg"] + 90) <= ANGLE_ERROR_DEG
+        and abs(measures["final_foot_x_cm"]) <= FOOT_X_CM
+        and measures["torque_roughness"] <= TORQUE_ROUGHNESS
+        and measures["payoff"] > PAYOFF
+    )
+
+
 def foot_position(states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return x and z of the foot's centre in states [..., S]. [...], [...]"""
     hip, shin = states[..., POSITION + 1], states[..., POSITION + 1] + states[..., POSITION + 2]
@@ -76,7 +90,7 @@ def draw(params: LegParams, states: np.ndarray):
     """Return the paper's figure of a drop: angles, rates, torques, heights, ground force, reward terms."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 9), layout="constrained")
+    figure = Figure(figsize=(13, 9), layout="constrained")
     panels = figure.subplots(3, 2)
     (angles, torques), (rates, force), (heights, terms) = panels
     _draw_joints(angles, states, POSITION + 1, scale=180 / np.pi, label="angle (deg)", targets=(-45, -90))
@@ -92,9 +106,11 @@ def draw(params: LegParams, states: np.ndarray):
         force.set_xlim(impact - 0.02, impact + 0.12)
         force.set_title("around the impact", fontsize="medium")
         for panel in (angles, rates, torques, heights, terms):
-            panel.axvline(impact, color="0.6", linewidth=0.8)
+            panel.axvline(impact, color="0.6", linewidth=0.8, label="impact")
     for panel in (heights, terms, force):
         panel.set_xlabel("time (s)")
+    for panel in (angles, rates, torques, heights, terms):
+        panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")  # beside the data
     return figure
 
 
@@ -107,9 +123,8 @@ def _draw_joints(panel, states: np.ndarray, first: int, *, label: str, scale=1.0
     for i, name in enumerate(("hip", "knee")):
         panel.plot(_seconds(states), scale * states[:, first + i], color=f"C{i}", linewidth=1, label=name)
     for i, target in enumerate(targets):
-        panel.axhline(target, color=f"C{i}", linewidth=0.8, linestyle=":")
+        panel.axhline(target, color=f"C{i}", linewidth=0.8, linestyle=":", label="" if i else "target")
     panel.set_ylabel(label)
-    panel.legend(loc="upper right")
 
 
 def _draw_heights(panel, states: np.ndarray) -> None:
@@ -118,7 +133,6 @@ def _draw_heights(panel, states: np.ndarray) -> None:
     for name, height in (("hip", hip), ("knee", knee), ("foot", foot_position(states)[1])):
         panel.plot(_seconds(states), height, linewidth=1, label=name)
     panel.set_ylabel("height (m)")
-    panel.legend(loc="upper right")
 
 
 def _draw_terms(panel, params: LegParams, states: np.ndarray) -> None:
@@ -127,7 +141,6 @@ def _draw_terms(panel, params: LegParams, states: np.ndarray) -> None:
     panel.set_ylabel("reward terms")
     lowest = np.quantile(states[1:, TERMS : TERMS + NUM_TERMS].min(axis=1), 0.01)  # leaves out the spikes of an impact
     panel.set_ylim(1.05 * lowest, -0.05 * lowest)
-    panel.legend(loc="lower right", ncols=2, fontsize="small")
 
 
 def scene(params: LegParams, states: np.ndarray) -> Scene:

@@ -3,12 +3,14 @@
 State: angle, rate, step, then the angles recorded so far.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Interface, Kernel, Scene
+from ..kernel import Criterion, Interface, Kernel, Scene
 from .nlr_figure import draw_oscillation
 from .nlr_reward import (
     DT,
@@ -36,6 +38,7 @@ from .physics import (
 MAX_TORQUE = 40.0  # N m
 STEP = 2  # indices in the state
 ANGLES = 3
+OFFSET_ERROR, BAND_SHARE, AMPLITUDE_RATIO = 0.01, 0.9, 1.1  # limits of a solved task
 
 # The paper's table of swinging pendulum variants: band (Hz), offset (rad), amplitude (rad).
 VARIANTS = {
@@ -93,6 +96,15 @@ def measure(params: NLRParams, state: np.ndarray) -> dict[str, float]:
     }
 
 
+def is_solved(measures: Mapping[str, float]) -> bool:
+    """Return True if the oscillation has the offset, the band and the amplitude asked for."""
+    return (
+        measures["offset_error"] <= OFFSET_ERROR
+        and measures["band_share"] >= BAND_SHARE
+        and measures["amplitude_ratio"] <= AMPLITUDE_RATIO
+    )
+
+
 def draw(params: NLRParams, states: np.ndarray):
     """Return a figure of the finished oscillation in time and frequency, with its targets."""
     return draw_oscillation(params, states[-1, ANGLES:], measure(params, states[-1]))
@@ -148,6 +160,7 @@ def nlr_kernel(
         start_values=START_VALUES,
         interface=Interface(COS_SIN if use_cos_sin else ANGLE, TORQUE, 1 / DT),
         measure=measure,
+        criterion=Criterion("solved", is_solved),
         draw=draw,
         scene=scene,
     )

@@ -9,12 +9,12 @@ def draw_oscillation(params, angles: np.ndarray, measured: dict[str, float]):
     """Return the paper's figure: the angle in time and its spectrum, with the targets."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(10, 4.3), layout="constrained")
     time_axes, frequency_axes = figure.subplots(1, 2)
     _draw_angle(time_axes, params, angles, measured)
     _draw_spectrum(frequency_axes, params, angles, measured)
     for axes in (time_axes, frequency_axes):
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)  # below the data
     return figure
 
 
@@ -26,7 +26,7 @@ def _draw_angle(axes, params, angles: np.ndarray, measured: dict[str, float]) ->
     axes.set(xlabel="time (s)", ylabel="angle (rad)")
     axes.set_title(
         f"offset {measured['offset']:.3f} (target {params.offset:g}), "
-        f"amplitude {measured['amplitude']:.3f} (limit {params.amplitude:g})",
+        f"spectral amplitude {measured['amplitude']:.3f} (limit {params.amplitude:g})",
         fontsize=10,
     )
 

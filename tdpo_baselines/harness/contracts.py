@@ -36,6 +36,7 @@ class Environment(Protocol):
     how_branches_start: str  # shown before a run; empty if there is nothing to say
     interface: Any  # names and units of the signals, control rate, delays, for `export`; None if unknown
     measure: Callable | None  # measure(params, final_state): named results of a finished episode, for `evaluate`
+    criterion: Any  # success of an episode: name, is_met(measures), gamma of the payoff it sees; None if undefined
     draw: Callable | None  # draw(params, states): a figure of an episode, for `evaluate --plot`
     scene: Callable | None  # scene(params, states): a drawing of states, for films and reports
     poses: Callable | None  # poses(params, states): MuJoCo's model and its positions in states, for films

@@ -7,7 +7,7 @@ budget, "num_timesteps", and an option may have it as its value: a schedule as l
 
 import re
 from argparse import Namespace
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 from . import registry, stages
@@ -46,7 +46,7 @@ def resolve(arguments: Namespace) -> Run:
     if base is not None and not limits.keys() & set(LIMITS):
         limits |= {name: base.made_with[name] for name in LIMITS if base.made_with.get(name) is not None}
     budget, values = apply_budget(values, limits)
-    config = resolve_config(name, values)
+    config = replace(resolve_config(name, values), init=find_init(arguments, base))
     return Run(config, preset, stages.make(config), budget)
 
 
@@ -102,6 +102,15 @@ def collect_values(arguments: Namespace, base: RunConfig | None, name: Name, fil
         values = ({} if base is None else base.values()) | chosen
     given = dict(parse_assignment(text) for group in arguments.set for text in group)
     return preset, values | file_values | given | arguments.option_arguments
+
+
+def find_init(arguments: Namespace, base: RunConfig | None) -> dict:
+    """Return where the policy comes from that the run begins with; empty if it begins with random weights."""
+    if arguments.init is None:
+        return {} if base is None else base.init
+    from .initial import name_source
+
+    return {"from": name_source(arguments.init)}
 
 
 def apply_budget(values: dict, limits: dict) -> tuple[Budget, dict]:

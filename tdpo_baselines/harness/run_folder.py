@@ -31,6 +31,7 @@ class RunConfig:
     env_options: dict
     stages: list = field(default_factory=list)  # for each its "timesteps" and the options that differ in it
     made_with: dict = field(default_factory=dict)
+    init: dict = field(default_factory=dict)  # "from" and "sha256" of the policy that the run begins from, if any
 
     def to_json(self) -> str:
         """Return the config as the text of config.json."""
@@ -60,13 +61,14 @@ class RunConfig:
         """Return the config that every checkpoint carries."""
         try:
             return RunConfig(**json.loads(state["config"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"the checkpoint is not one of a run ({error!r})") from error
 
     def differences(self, other: "RunConfig") -> list[str]:
         """Return what makes `other` another run, such as 'gamma: 0.9 here, 0.99 asked for'."""
         mine, its = (json.loads(config.to_json()) for config in (self, other))
         pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
+        pairs.append(("init", mine["init"].get("from"), its["init"].get("from")))
         options = {name: value for name, value in ADDED_OPTIONS.items() if name in its["options"]} | mine["options"]
         groups = [("", options, its["options"]), ("env.", mine["env_options"], its["env_options"])]
         stages: Iterable = zip_longest(mine["stages"], its["stages"], fillvalue={})

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ..common.parallel.comm import Comm
-from . import registry, stages
+from . import initial, registry, stages
 from .budget import format_count
 from .contracts import Learner
 from .logger import Console
@@ -27,9 +27,10 @@ def set_up(
     use_tensorboard: bool = False,
 ) -> Training:
     """Return what trains the run, ready to go on. All ranks call this together; invalid input is `Refused` on all."""
-    config, console = run.config, Console(is_quiet or comm.rank > 0)
-    comm.check_equal({"config.json": np.frombuffer(config.to_json().encode(), np.uint8)})  # hosts may see other files
-    comm.on_root(lambda: stages.check(config.algorithm, run.stages, comm.size))
+    console, first = Console(is_quiet or comm.rank > 0), run.config
+    comm.check_equal({"config.json": np.frombuffer(first.to_json().encode(), np.uint8)})  # hosts may see other files
+    comm.on_root(lambda: stages.check(first.algorithm, run.stages, comm.size))
+    config, theta = comm.on_root(lambda: initial.take_over(first, run.stages[-1], folder, is_resumed=is_resumed))
     made_with = versions() | {"num_ranks": comm.size, "preset": run.preset}
     made_with |= {name: getattr(run.budget, name) for name in LIMITS}
     comm.on_root(lambda: folder.open(dataclasses.replace(config, made_with=made_with), is_resumed=is_resumed))
@@ -38,7 +39,7 @@ def set_up(
     training = Training(makers, config, folder, comm, run.budget, console, stop)
     if use_tensorboard:
         comm.on_root(training.open_tensorboard)
-    training.prepare(is_resumed=is_resumed)
+    training.prepare(is_resumed=is_resumed, initial_theta=theta)
     return training
 
 

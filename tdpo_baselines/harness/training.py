@@ -21,6 +21,7 @@ from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
 from .budget import Budget
 from .contracts import Component, Learner, Row, State
+from .initial import begin_with
 from .logger import Console, ProgressCSV, TimeLeft, format_time
 from .run_folder import RunConfig, RunFolder
 from .stages import StagedLearner
@@ -89,9 +90,14 @@ class Training:
     def _learner(self) -> Learner:
         return self._staged.now
 
-    def prepare(self, *, is_resumed: bool) -> None:
-        """Load the newest readable checkpoint on every rank, if there is one, and open the log after it."""
+    def prepare(self, *, is_resumed: bool, initial_theta: np.ndarray | None = None) -> None:
+        """Load the newest readable checkpoint on every rank, if there is one, and open the log after it.
+
+        With `initial_theta` the run begins from that policy, and saves it at once: a resumed run needs nothing else.
+        """
         self._check_state()
+        if initial_theta is not None:
+            begin_with(self._learner, initial_theta)
         expected = list(checkpoint.flatten(self._state()))
         state = self._comm.on_root(partial(self._load, expected)) if is_resumed else None
         if state is not None:
@@ -102,6 +108,9 @@ class Training:
         self._require_space()
         if not self.is_finished():
             self._comm.on_root(self._open_log)
+        if initial_theta is not None:
+            self._save()
+            self._saved = -1  # the first checkpoint of the training is still to come
 
     def _state(self) -> dict[str, Component]:
         """Return everything a checkpoint must hold. All ranks call this together: parts of it may be gathered."""

@@ -7,15 +7,18 @@ Differences from the basic variant
   3. The executed action is perturbed, inside its limits. A gradient that points out of a limit counts as zero.
   4. Rows of earlier updates count too, less with their age; their Jacobians are those of the present policy.
   5. Damping is relative to the trace of H.
-  6. The predicted gain of a step is at most a fraction of the mean size of a reward. The radius of the trust region
-     grows if the payoff rose, and shrinks if it fell, from the same fresh starts.
-  7. A step that lost more than tolerated is taken back. The tolerance vanishes over the updates: early on, a policy may
-     leave a local optimum; later it converges.
+  6. No scale is fixed. Every update draws the size of its perturbations and the length of its branches log-uniformly,
+     tries steps of several radii from the same fresh starts (line 7), and keeps the best of them, or none.
+  7. A task that is paid at its end is full of local optima, which a search cannot leave. There, branches go to the end,
+     and one step is judged. Its predicted gain is at most a fraction of the mean size of a reward. The radius of the
+     trust region grows if the payoff rose, and shrinks if it fell. A step that lost more than tolerated is taken back;
+     the tolerance vanishes over the updates.
 
 Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates remembered)
   name                shape                meaning
+  scales                                   size and duration of an update's perturbations, length of its branches
   held_steps          [N, K]               steps for which a perturbation is held
-  deltas              [N, K, D, A]         change of the executed action, D = longest_hold
+  deltas              [N, K, D, A]         change of the executed action, D = scales.longest_hold
   excess              [N, K, D, A]         policy's output minus the action within its limits
   radius                                   r.m.s. change of the action per update at most, in half ranges
 """
@@ -44,18 +47,38 @@ from .devine import (
     roll_branches,
     roll_mains,
 )
+from .line_search import LineSearch, search_line
 from .tdpo import Rows, Step, scale_to_trust_region, wasserstein_product
 
 HELD_FRACTION = 0.04  # of the horizon: longest perturbation
 ROWS_PER_BRANCH = 4  # at most, spread over the perturbed steps
 ADVANTAGE_CLIP = 5.0  # multiple of the median size
-MEMORY, NUM_REMEMBERED = 0.7, 8  # weight per update of age, and how many updates are remembered
+NUM_REMEMBERED = 8  # updates
 DAMPING = 0.005  # relative to the trace of H
+
+# The search.
+SEARCH_MEMORY = 0.3  # weight per update of age: the directions of successive updates should differ
+SEARCH_RADII, NUM_RADII = (1e-4, 0.5), 6  # in half ranges of the action, and how many are tried
+SEARCH_PERTURBATIONS = (0.003, 0.1)  # in half ranges
+SEARCH_BRANCHES = (1 / 160, 1 / 8)  # of the horizon
+SEARCH_BRANCH_STEPS = 200  # upper limit of the branches if that is more
+HELD_PART = 1 / 3  # of a branch: longest perturbation
+
+# The judgement, if the task is paid at its end.
+MEMORY = 0.7  # weight per update of age
 INITIAL_RADIUS, RADII = 0.1, (1e-4, 0.5)  # in half ranges of the action
 GROW, SHRINK, SHRINK_BACK = 1.1, 0.95, 0.9  # of the radius: payoff rose, fell, fell so far that the step is taken back
 PERTURBATION, PERTURBATIONS = 10.0, (0.05, 1.0)  # standard perturbation relative to the radius, and its range
 GAIN_CAP = 0.1  # largest predicted gain, and largest loss tolerated at first, relative to the mean size of a reward
 TOLERANT_UPDATES = 50  # the tolerance has halved after these
+
+
+class Scales(NamedTuple):
+    """Size and duration of the perturbations of an update, and the length of its branches."""
+
+    perturbation: float  # in half ranges of the action
+    longest_hold: int
+    longest_branch: int
 
 
 class Sample(NamedTuple):
@@ -93,16 +116,26 @@ class Trial(NamedTuple):
         return self._replace(radius=max((SHRINK if is_kept else SHRINK_BACK) * self.radius, low)), is_kept
 
 
-def longest_hold(horizon: int) -> int:
-    """Return the largest number of steps for which a perturbation is held."""
-    return max(1, round(HELD_FRACTION * horizon))
+def log_uniform(quantiles: Any, limits: Any) -> Any:
+    """Return the values at quantiles of the log-uniform distribution between a low and a high limit."""
+    low, high = limits
+    return low * (high / low) ** quantiles
 
 
-def draw_held_steps(rng: np.random.Generator, shape: tuple[int, int], horizon: int) -> np.ndarray:
+def draw_search_scales(rng: np.random.Generator, horizon: int) -> Scales:
+    """Draw the scales of an update of the search."""
+    shortest, longest = (max(1.0, fraction * horizon) for fraction in SEARCH_BRANCHES)
+    longest = max(longest, min(SEARCH_BRANCH_STEPS, horizon))
+    perturbation, branch = log_uniform(rng.random(2), np.array([SEARCH_PERTURBATIONS, (shortest, longest)]).T)
+    hold = min(HELD_FRACTION * horizon, HELD_PART * branch)
+    return Scales(perturbation, max(1, round(hold)), round(branch))
+
+
+def draw_held_steps(rng: np.random.Generator, shape: tuple[int, int], longest: int) -> np.ndarray:
     """Draw the number of steps [N, K] of each perturbation: stratified, log-uniform."""
     num = shape[0] * shape[1]
     quantiles = rng.permutation((np.arange(num) + rng.random()) / num).reshape(shape)
-    return np.maximum(1, np.round(longest_hold(horizon) ** quantiles)).astype(np.int64)
+    return np.maximum(1, np.round(log_uniform(quantiles, (1, longest)))).astype(np.int64)
 
 
 def spread_rows(held_steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,6 +163,7 @@ class AdaptiveLearner:
 
     def __init__(self, config: Config, roller: Roller, comm: Comm, seed: int):
         self.config, self.roller, self.comm, self.seed = config, roller, comm, seed
+        self._is_searching = not roller.is_horizon_terminal
         self._nu = TimeDistribution(config, roller.horizon)
         self._discounts = discounts(config.gamma, roller.horizon)
         self._scale = np.array(roller.style.scale)  # [A] half range
@@ -149,28 +183,49 @@ class AdaptiveLearner:
         self.memory = Rows(np.zeros((*shape, O)), np.zeros((*shape, A)), np.zeros((*shape, 1)))  # the newest first
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, Any]:
-        """Judge the last step, collect branches of the policy that is kept, step, and return the row for the log."""
-        rng = generator(self.seed, "plan", iteration)
-        plan, held_steps = self._draw(rng)
+        """Search or judge the last step, collect branches of the policy that is kept, step, and return the row."""
+        plan, held_steps, scales = self._draw(generator(self.seed, "plan", iteration))
         mine = self.comm.share(self.config.num_trajectories)
+        search = self._search_line(plan.starts, iteration) if self._is_searching else LineSearch()
         mains, main_steps, gain = self._choose_policy(plan.select(mine))
-        sample = self._collect(mains, plan.directions[mine], held_steps[mine])
+        sample = self._collect(mains, plan.directions[mine], held_steps[mine], scales)
         self._remember(sample)
         reward_size = sample.reward_sizes.mean()
         step = self._find_step(reward_size)
         tolerated = GAIN_CAP * reward_size / (1 + (iteration / TOLERANT_UPDATES) ** 2)
         self.trial = Trial(self.theta + step.delta_theta, tolerated, self.trial.radius)
-        return self._row(sample, step, main_steps, gain)
+        return self._row(sample, step, main_steps + search.num_steps, gain + search.gain * self._discounts[0])
 
-    def _draw(self, rng: np.random.Generator) -> tuple[Plan, np.ndarray]:
-        """Draw starts, branch times, directions in units of actions, and how long each is held."""
+    def _draw(self, rng: np.random.Generator) -> tuple[Plan, np.ndarray, Scales]:
+        """Draw starts, branch times, directions in units of actions, and how long each is held, of what scales."""
         roller, config = self.roller, self.config
-        std = np.clip(PERTURBATION * self.trial.radius, *PERTURBATIONS) * self._scale
+        scales = draw_search_scales(rng, roller.horizon) if self._is_searching else self._adapt_scales()
+        scales = scales._replace(longest_branch=config.max_branch_steps or scales.longest_branch)
+        std = scales.perturbation * self._scale
         plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
-        return plan, draw_held_steps(rng, plan.quantiles.shape, roller.horizon)
+        return plan, draw_held_steps(rng, plan.quantiles.shape, scales.longest_hold), scales
+
+    def _adapt_scales(self) -> Scales:
+        """Return scales that follow the radius of the trust region."""
+        horizon = self.roller.horizon
+        perturbation = np.clip(PERTURBATION * self.trial.radius, *PERTURBATIONS)
+        return Scales(perturbation, max(1, round(HELD_FRACTION * horizon)), horizon)
+
+    def _search_line(self, starts: np.ndarray, iteration: int) -> LineSearch:
+        """Try the last step at several radii, zero among them, from the same starts; take the best."""
+        if self.trial.tolerated_loss < 0:
+            return LineSearch()
+        offset = generator(self.seed, "line_search", iteration).random()
+        radii = np.append(0.0, log_uniform((np.arange(NUM_RADII) + offset) / NUM_RADII, SEARCH_RADII))
+        step = self.trial.theta - self.theta  # of radius 1
+        starts = starts if self.roller.start_size > 0 else starts[:1]
+        search = search_line(self.roller, self.comm, radii, self.theta, step, starts)
+        self.theta = self.theta + search.coefficient * step
+        self.trial = Trial(self.theta, radius=search.coefficient)
+        return search
 
     def _choose_policy(self, plan: Plan) -> tuple[Mains, int, float]:
-        """Roll out the policies before and after the last step, and keep one.
+        """Roll out the policies before and after a step that is to be judged, and keep one.
 
         Return its main trajectories on this rank, the steps simulated on all ranks, and the gain of the payoff.
         """
@@ -191,25 +246,19 @@ class AdaptiveLearner:
             self.theta = self.trial.theta
         return mains[int(is_kept)], num_steps, gain
 
-    def _collect(self, mains: Mains, directions: np.ndarray, held_steps: np.ndarray) -> Sample:
+    def _collect(self, mains: Mains, directions: np.ndarray, held_steps: np.ndarray, scales: Scales) -> Sample:
         """Roll the branches of this rank's main trajectories out, and return the sample of all ranks."""
         main, n, states, times, weights, _ = mains
-        held_steps = np.minimum(held_steps, main.lengths[n][:, None] - times)
-        held = np.arange(longest_hold(self.roller.horizon))  # [D], the same on all ranks: sums depend on it
+        num_steps = np.minimum(self.roller.horizon - times, scales.longest_branch)
+        held_steps = np.minimum(held_steps, np.minimum(num_steps, main.lengths[n][:, None] - times))
+        held = np.arange(scales.longest_hold)  # [D], the same on all ranks: sums depend on it
         here = (n[:, None, None], np.minimum(times[..., None] + held, main.lengths[n][:, None, None] - 1))
         observations, actions = main.observations[here], main.actions[here]  # [N, K, D, ...]
         excess = self._forward(self.theta, observations) - actions
         is_held = (held < held_steps[..., None])[..., None]
         pushes = np.multiply.outer([1.0, -1.0], directions)[:, :, :, None]  # [2, N, K, 1, A]
         changes = (np.clip(actions + pushes, self._low, self._high) - actions) * is_held
-        longest = self.config.max_branch_steps or self.roller.horizon
-        branches = roll_branches(
-            self.roller,
-            self.theta,
-            states,
-            np.minimum(self.roller.horizon - times, longest),
-            changes - excess * is_held,
-        )
+        branches = roll_branches(self.roller, self.theta, states, num_steps, changes - excess * is_held)
         deltas = (changes[0] - changes[1]) / 2 / self._scale
         rows, row_weights = spread_rows(held_steps)  # [N, K, R]
         at_rows = (np.arange(len(n))[:, None, None], np.arange(rows.shape[1])[:, None], rows)
@@ -249,10 +298,10 @@ class AdaptiveLearner:
         )
 
     def _find_step(self, reward_size: float) -> Step:
-        """Return the step of Algorithm 1, lines 3 to 6, from all remembered rows, with a limited predicted gain."""
+        """Return the step of Algorithm 1, lines 3 to 6, from all remembered rows; of radius 1 for a search."""
         sizes, comm, stats = self.roller.layer_sizes, self.comm, self.observation_stats.limited()
         theta = unfold_normalisation(self.theta, sizes, stats)
-        ages = MEMORY ** np.arange(NUM_REMEMBERED)[:, None, None]
+        ages = (SEARCH_MEMORY if self._is_searching else MEMORY) ** np.arange(NUM_REMEMBERED)[:, None, None]
         total_weight = (ages * self.memory.weights).sum()
         mine = comm.share(NUM_REMEMBERED)
         observations, gradients, weights = (part[mine] for part in self.memory)
@@ -269,8 +318,9 @@ class AdaptiveLearner:
             total(jacobian.vjp(gradients)),
             **{**self.config.solver, "damping": DAMPING * trace},
         )
-        step = scale_to_trust_region(solution, 0.0, self.trial.radius)
-        shrink = min(1.0, GAIN_CAP * reward_size / step.predicted_gain) if step.predicted_gain > 0 else 0.0
+        radius, largest_gain = (1.0, np.inf) if self._is_searching else (self.trial.radius, GAIN_CAP * reward_size)
+        step = scale_to_trust_region(solution, 0.0, radius)
+        shrink = min(1.0, largest_gain / step.predicted_gain) if step.predicted_gain > 0 else 0.0
         return step._replace(
             delta_theta=fold_normalisation(theta + shrink * step.delta_theta, sizes, stats) - self.theta,
             step_w=shrink * step.step_w,

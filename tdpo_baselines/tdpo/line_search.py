@@ -1,4 +1,4 @@
-"""The advanced variant's line search: Algorithm 1, line 7 of arXiv 2205.15379."""
+"""Line search in the environment: Algorithm 1, line 7 of arXiv 2205.15379."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,11 @@ from ..harness.contracts import Roller
 
 
 class LineSearch(NamedTuple):
-    """The step coefficient that was found, and the steps simulated to find it."""
+    """Result of a line search."""
 
-    coefficient: float = 1.0
-    num_steps: int = 0
+    coefficient: float = 1.0  # of the step
+    gain: float = 0.0  # of the mean discounted return over that of the first coefficient
+    num_steps: int = 0  # simulated
 
 
 def step_coefficients(size: int, span: float) -> np.ndarray:
@@ -25,14 +26,18 @@ def search_line(
 ) -> LineSearch:
     """Return the coefficient c with the best mean discounted return of theta + c step over the same starts.
 
-    The ranks share the starts. Ties go to the smaller coefficient.
+    The ranks share the rollouts. Ties go to the smaller coefficient.
     """
-    num_replicates = len(starts)
-    states = roller.start_states(starts[comm.share(num_replicates)])
-    tried = [roller.rollouts(theta + c * step, states, num_recorded=0) for c in coefficients]
-    pairs = [np.stack([t.discounted_returns, t.lengths], axis=1) for t in tried]
-    mine = np.stack(pairs, axis=1)  # [R of this rank, C, 2]
-    everyone = comm.gather(mine, num_replicates)
-    means = everyone[:, :, 0].mean(axis=0)
-    best = int(np.argmax(np.where(np.isnan(means), -np.inf, means)))  # the first of equals
-    return LineSearch(float(coefficients[best]), int(everyone[:, :, 1].sum()))
+    C, R = len(coefficients), len(starts)
+    which, start = np.divmod(np.arange(C * R)[comm.share(C * R)], R)  # of this rank's rollouts
+    mine = np.empty((len(which), 2))
+    for c in np.unique(which):
+        tried = roller.rollouts(
+            theta + coefficients[c] * step, roller.start_states(starts[start[which == c]]), num_recorded=0
+        )
+        mine[which == c] = np.stack([tried.discounted_returns, tried.lengths], axis=1)
+    everyone = comm.gather(mine, C * R).reshape(C, R, 2)
+    means = everyone[:, :, 0].mean(axis=1)
+    means[np.isnan(means)] = -np.inf
+    best = int(np.argmax(means))  # the first of equals
+    return LineSearch(float(coefficients[best]), float(means[best] - means[0]), int(everyone[:, :, 1].sum()))

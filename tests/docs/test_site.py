@@ -150,7 +150,7 @@ def test_training_commands_are_accepted(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.evaluate"))
 def test_evaluation_command_is_accepted(page, arguments):
-    assert evaluate.parse(shlex.split(arguments)).path
+    assert evaluate.parse(shlex.split(arguments)).paths
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.export"))

@@ -3,14 +3,17 @@
 import dataclasses
 import pickle
 import sys
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
 import pytest
 
+from envs.kernel import Criterion
+from tdpo_baselines.export import export
 from tdpo_baselines.harness import callables, checkpoint, registry
 from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
-from tdpo_baselines.harness.trained import Trained, evaluate, load
+from tdpo_baselines.harness.trained import Trained, evaluate, judge, load
 
 ENVIRONMENT = "pendulum-20hz"
 
@@ -40,7 +43,12 @@ def test_payoff_is_the_discounted_average_of_the_rewards():
     np.testing.assert_allclose(evaluation.results["return"], rewards.sum(axis=1))
     np.testing.assert_allclose(evaluation.results["discounted_return"], rewards @ weights)
     np.testing.assert_allclose(evaluation.results["payoff"], rewards @ weights / weights.sum())
-    assert "return_exploring" not in evaluation.results  # TDPO explores in branches alone
+
+
+def test_tdpo_has_no_noise_because_it_explores_in_branches_alone():
+    noisy = evaluate(trained("tdpo", {}), num_episodes=2, is_stochastic=True)
+    assert not noisy.has_noise
+    assert np.array_equal(noisy.results["return"], evaluate(trained("tdpo", {}), num_episodes=2).results["return"])
 
 
 @pytest.mark.parametrize(
@@ -48,12 +56,15 @@ def test_payoff_is_the_discounted_average_of_the_rewards():
     [("ppo1", {"log_std": np.log([1.5])}, {}, 1.5), ("td3", {}, {"noise_std": 0.75}, 0.75 * 2)],
 )
 def test_return_with_exploration_is_that_of_noise_of_its_deviation(algorithm, state, options, std):
-    evaluation = evaluate(trained(algorithm, state, **options), num_episodes=400, seed=1)
+    policy = trained(algorithm, state, **options)
+    evaluation = evaluate(policy, num_episodes=400, seed=1)
+    noisy = evaluate(policy, num_episodes=400, seed=1, is_stochastic=True)
+    assert noisy.has_noise and not evaluation.has_noise
     roller, states = roller_of(algorithm, {"hidden_sizes": [4], **options}), evaluation.start_states
     noise = std * np.random.default_rng(7).standard_normal((400, roller.horizon, 1))
     theta = np.zeros(roller.num_parameters)
     expected = roller.rollouts(theta, states, offsets=noise, num_recorded=roller.horizon).rewards.sum(axis=1)
-    without, found = evaluation.results["return"], evaluation.results["return_exploring"]
+    without, found = evaluation.results["return"], noisy.results["return"]
     assert np.std(found - without) == pytest.approx(np.std(expected - without), rel=0.15)  # grows with the noise
 
 
@@ -174,5 +185,71 @@ def test_parameters_that_do_not_fit_the_config_are_refused():
 
 
 def test_start_values_are_used():
-    evaluation = evaluate(trained("tdpo", {}), num_episodes=2, start_values={"angle": 0.5, "rate": 0.0})
-    assert np.array_equal(evaluation.start_states[0], evaluation.start_states[1])
+    evaluation = evaluate(trained("tdpo", {}), num_episodes=2, start_values={"angle": 0.5})
+    assert evaluation.start_states[0, 0] == evaluation.start_states[1, 0] == 0.5
+
+
+def test_starts_that_are_all_the_same_are_evaluated_once_unless_the_policy_acts_with_noise():
+    place = {"start_values": {"angle": 0.1, "rate": 0.0}}
+    policy = trained("ppo1", {"log_std": np.zeros(1)})
+    assert len(evaluate(policy, num_episodes=5, **place).results["return"]) == 1
+    noisy = evaluate(policy, num_episodes=5, is_stochastic=True, **place).results["return"]
+    assert len(noisy) == 5 and len(set(noisy)) == 5
+
+
+def test_verdict_is_on_the_means_and_counts_episodes_with_its_own_discount():
+    criterion = Criterion("high", lambda measures: measures["payoff"] > -0.5, gamma=0.5)
+    environment = SimpleNamespace(criterion=criterion, horizon=2)
+    rewards = np.array([[-1.2, 0.0], [0.0, -1.2], [0.0, 0.0]])  # payoffs -0.8, -0.4, 0
+    verdict = judge(environment, rewards, {"payoff": np.full(3, -9.0)})
+    assert verdict == ("high", True, 2, 3) and str(verdict) == "high (2 of 3)"
+    assert str(verdict._replace(is_met=False)) == "not high (2 of 3)"
+    assert judge(SimpleNamespace(criterion=None), rewards, {}) is None
+
+
+@pytest.fixture
+def file(run, tmp_path):
+    """Return an exported policy."""
+    export(load(run.path), tmp_path / "npz", format="npz")
+    return tmp_path / "npz/policy.npz"
+
+
+def change(file, **arrays) -> None:
+    with np.load(file) as found:
+        contents = dict(found)
+    np.savez(file, **contents | arrays)
+
+
+def test_exported_policy_acts_as_the_run(run, file):
+    policy, again = load(run.path), load(file)
+    assert again.sha256 == policy.sha256 and again.iteration == 7 and again.config.environment == ENVIRONMENT
+    assert np.array_equal(
+        again.evaluate(num_episodes=2).results["return"], policy.evaluate(num_episodes=2).results["return"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"config": "{}"}, "is not an exported policy, or is damaged"),
+        ({"config": "[" * 100_000}, "is not an exported policy, or is damaged"),
+        ({"hidden": "relu"}, "the file's network or action limits are not those of its config"),
+        ({"high": np.array([0.5])}, "was exported with an output limit: export it without"),
+    ],
+)
+def test_file_that_does_not_agree_with_its_config_is_refused(file, arrays, message):
+    change(file, **arrays)
+    with pytest.raises(ValueError, match=message):
+        _ = load(file).network
+
+
+def test_module_that_a_file_names_is_imported_only_on_request(file):
+    config = RunConfig("tdpo", "harmful:Some-v0", 0, {"hidden_sizes": [4]}, {})
+    change(file, config=config.to_json())
+    with pytest.raises(ValueError, match="if you trust it, pass --env harmful:Some-v0"):
+        _ = load(file).network
+
+
+def test_options_of_the_environment_can_be_changed():
+    policy = dataclasses.replace(trained("tdpo", {}), env_changes={"delay_steps": 2})
+    assert policy.environment_options["delay_steps"] == 2 and policy.environment.state_size > 4

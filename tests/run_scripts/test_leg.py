@@ -17,11 +17,3 @@ def test_report_has_every_trained_seed_the_pd_controllers_and_pictures(script, s
     rows = {line.split(" | ")[0]: line for line in text.splitlines()}
     assert rows["| random search"].endswith("| yes |")
     assert pictures_in(out) == ["leg-best.png", "leg-curves.png", "leg-worst.png"]
-
-
-def test_landing_needs_posture_smooth_torques_and_payoff(script):
-    leg = script("leg")
-    landed = {"final_hip_deg": -44, "final_knee_deg": -92, "final_foot_x_cm": 1, "torque_roughness": 0, "payoff": -0.3}
-    assert leg.has_landed(landed)
-    for name, value in (("final_hip_deg", -60), ("final_foot_x_cm", -4), ("torque_roughness", 0.1), ("payoff", -1)):
-        assert not leg.has_landed({**landed, name: value})

@@ -8,7 +8,7 @@ from envs.control.mechanics import birotor_kernel, double_well_kernel
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.harness import registry
 from tdpo_baselines.tdpo import Config, adaptive
-from tdpo_baselines.tdpo.adaptive import AdaptiveLearner, Trial, draw_held_steps, spread_rows
+from tdpo_baselines.tdpo.adaptive import AdaptiveLearner, Trial, draw_held_steps, draw_search_scales, spread_rows
 
 
 def make_learner(kernel, seed=0, **options):
@@ -16,11 +16,11 @@ def make_learner(kernel, seed=0, **options):
     return AdaptiveLearner(config, registry.make_roller(kernel, config), Comm(), seed)
 
 
-def test_perturbations_are_held_from_one_step_to_a_fraction_of_the_horizon():
-    held = draw_held_steps(np.random.default_rng(0), (50, 4), 1000)
-    assert held.shape == (50, 4) and held.min() == 1 and 35 <= held.max() <= 1000 * adaptive.HELD_FRACTION
+def test_perturbations_are_held_from_one_step_to_the_longest_hold():
+    held = draw_held_steps(np.random.default_rng(0), (50, 4), 40)
+    assert held.shape == (50, 4) and held.min() == 1 and 35 <= held.max() <= 40
     assert np.mean(held <= 6) == pytest.approx(0.5, abs=0.05)  # log-uniform: half below the square root
-    assert draw_held_steps(np.random.default_rng(0), (5, 4), 10).max() == 1
+    assert draw_held_steps(np.random.default_rng(0), (5, 4), 1).max() == 1
 
 
 def test_rows_are_spread_over_the_perturbed_steps():
@@ -41,8 +41,9 @@ def test_gradient_is_the_payoffs_where_every_perturbation_lasts_one_step(monkeyp
     """Many small perturbations of single steps, no clipping: the remembered rows give the gradient."""
     monkeypatch.setattr(adaptive, "HELD_FRACTION", 0.0)
     monkeypatch.setattr(adaptive, "ADVANTAGE_CLIP", None)
-    monkeypatch.setattr(adaptive, "PERTURBATIONS", (1e-4, 1e-4))
-    learner = make_learner(linear_quadratic.kernel(), num_trajectories=400, num_branches=8, hidden_sizes=(), gamma=0.95)
+    monkeypatch.setattr(adaptive, "SEARCH_PERTURBATIONS", (1e-4, 1e-4))
+    options = {"num_trajectories": 400, "num_branches": 8, "max_branch_steps": 30, "hidden_sizes": (), "gamma": 0.95}
+    learner = make_learner(linear_quadratic.kernel(), **options)
     theta = learner.theta
     learner.iterate(0, 0)
     observations, gradients, _ = (part[0] for part in learner.memory)
@@ -88,12 +89,38 @@ def test_all_simulated_steps_are_counted_and_the_policy_is_compared_with_the_one
     assert first["gain"] == 0 != second["gain"]
 
 
-def test_single_start_is_rolled_out_once():
-    learner = make_learner(
-        linear_quadratic.fixed_start_kernel(), num_trajectories=4, num_branches=2, max_branch_steps=5
-    )
-    row = learner.iterate(0, 0)
-    assert row["num_episodes"] == 1 and row["num_timesteps"] <= 30 + 2 * 8 * 5
+def test_scales_of_a_search_are_log_uniform():
+    rng, low, high = np.random.default_rng(0), *adaptive.SEARCH_PERTURBATIONS
+    drawn = [draw_search_scales(rng, 8000) for _ in range(2000)]
+    assert np.mean([s.perturbation < np.sqrt(low * high) for s in drawn]) == pytest.approx(0.5, abs=0.05)
+    branches, holds = (np.array([getattr(s, name) for s in drawn]) for name in ("longest_branch", "longest_hold"))
+    assert np.median(branches) == pytest.approx(np.sqrt(50 * 1000), rel=0.1) and branches.min() == 50
+    assert holds.max() == 320 and np.all(holds <= branches / 3 + 0.5)
+    short = [draw_search_scales(rng, 100).longest_branch for _ in range(2000)]
+    assert min(short) == 1 and 90 <= max(short) <= 100
+
+
+def test_search_from_a_single_start_never_loses_and_nears_the_optimum():
+    kernel, iterations = linear_quadratic.fixed_start_kernel(), 50
+    learner = make_learner(kernel, hidden_sizes=(), gamma=1.0)
+    rows = [learner.iterate(iteration, 0) for iteration in range(iterations)]
+    payoffs = [row["payoff"] for row in rows[1:]]  # the first policy is then scaled to its first observations
+    assert np.all(np.diff(payoffs) >= 0)
+    assert sum(row["gain"] for row in rows[2:]) == pytest.approx(payoffs[-1] - payoffs[0])
+    best = learner.theta.copy()
+    best[:4] = linear_quadratic.best_gain().ravel()
+    best[4:] = 0
+    start = learner.roller.start_states(np.zeros((1, 0)))
+    assert payoffs[-1] > 1.05 * learner.roller.rollouts(best, start).rewards.mean()
+
+
+def test_search_from_a_single_start_counts_its_rollouts():
+    kernel, horizon, num_tried = linear_quadratic.fixed_start_kernel(), 30, adaptive.NUM_RADII + 1
+    learner = make_learner(kernel, num_trajectories=4, num_branches=2, max_branch_steps=5)
+    first, second = (learner.iterate(iteration, 0) for iteration in range(2))
+    assert first["num_episodes"] == 1 and horizon < first["num_timesteps"] <= horizon + 2 * 8 * 5
+    rollouts = (num_tried + 1) * horizon
+    assert rollouts < second["num_timesteps"] <= rollouts + 2 * 8 * 5
 
 
 def test_predicted_gain_is_limited_by_the_size_of_the_rewards():

@@ -28,8 +28,9 @@ def test_line_search_takes_the_best_coefficient_and_rejects_harm():
     theta, starts = np.zeros(1), np.zeros((3, 1))
     search = search_line(Quadratic(), Comm(), coefficients, theta, np.array([11.0]), starts)
     assert search.coefficient == pytest.approx(0.1) and search.num_steps == 15
+    assert search.gain == pytest.approx(1 - 0.1**2)
     harmful = search_line(Quadratic(), Comm(), coefficients, theta, np.array([-1.0]), starts)
-    assert harmful.coefficient == 0
+    assert harmful.coefficient == harmful.gain == 0
     diverging = search_line(Quadratic(), Comm(), coefficients, theta, np.array([30.0]), starts)
     assert diverging.coefficient == pytest.approx(0.01)  # of 0.3 and 3: the nearer to 1
     useless = search_line(Quadratic(), Comm(), coefficients, theta, np.array([0.0]), starts)

@@ -26,7 +26,7 @@ class GymEnvironment:
     start_size = 1  # the seed, as a number in the unit interval
     is_action_limited = True
     is_horizon_terminal = False  # TimeLimit is a mere limit; an environment that ends its task itself says so
-    measure = draw = scene = interface = params = None
+    measure = criterion = draw = scene = interface = params = None
 
     def __init__(self, env: Any):
         self.env = env

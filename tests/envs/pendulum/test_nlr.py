@@ -63,3 +63,12 @@ def test_invalid_state_writes_nothing_outside_its_memory():
 def test_bad_options_name_the_field(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         nlr.nlr_kernel(**options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"), [({}, True), ({"offset_error": 0.02}, False), ({"band_share": 0.8}, False)]
+)
+def test_solved_means_offset_band_and_amplitude(changes, expected):
+    criterion = nlr.nlr_kernel(1).criterion
+    solved = {"offset_error": 0.005, "band_share": 0.95, "amplitude_ratio": 1.0, **changes}
+    assert criterion.name == "solved" and criterion.is_met(solved) == expected

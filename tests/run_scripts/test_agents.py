@@ -1,0 +1,26 @@
+import json
+
+import pytest
+
+from tdpo_baselines.harness.trained import load
+
+
+@pytest.mark.slow
+def test_agent_is_trained_evaluated_and_written_with_its_card(script, tmp_path, monkeypatch):
+    agents = script("agents")
+    small = agents.Agent(2e4, seed=3, use_best=True)
+    monkeypatch.setitem(agents.RECIPES, "cart-pole", small)
+    out = tmp_path / "agents"
+    assert agents.main(["cart-pole", "--runs", str(tmp_path / "runs"), "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["cart-pole.json", "cart-pole.npz"]
+    card, agent = json.loads((out / "cart-pole.json").read_text()), load(out / "cart-pole.npz")
+    assert card["command"] == "python -m tdpo_baselines.run --env cart-pole --num_timesteps 20000 --seed 3"
+    assert card["num_timesteps"] >= 2e4 and card["parameters"] == "best" and card["made_with"]["num_ranks"] == 1
+    found = agent.evaluate(num_episodes=100, seed=1).summary()["return"]
+    assert card["parameters_sha256"] == agent.sha256 and card["evaluation"]["return"] == found
+
+
+def test_unknown_agent_is_refused(script, capsys):
+    with pytest.raises(SystemExit):
+        script("agents").main(["nothing"])
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err
