@@ -26,7 +26,8 @@ DEMO_RUN := runs/demo
 demo: venv
 	$(MPIRUN) -np $(RANKS) $(BIN)/python -m tdpo_baselines.run --env pendulum-nlr --num_timesteps 2e7 --seed 1 --log_dir $(DEMO_RUN) --resume
 	$(BIN)/python -m tdpo_baselines.evaluate $(DEMO_RUN) --plot demo.png
-	@echo "demo.png shows the angle in time and frequency against its targets; the run is in $(DEMO_RUN)"
+	$(BIN)/python -m tdpo_baselines.report $(DEMO_RUN) --out demo.html
+	@echo "demo.png shows the angle in time and frequency against its targets, demo.html replays it; the run is in $(DEMO_RUN)"
 
 test: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -53,11 +54,12 @@ bench: venv
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
 
-# Optional, on Debian as root: packages without which some tests are skipped (a private Slurm, hosts with sshd, shellcheck).
+# Optional, on Debian as root: packages without which some tests are skipped (a private Slurm, hosts with sshd, shellcheck,
+# OpenGL for films, Chromium for reports).
 # Slurm's qsub is unpacked, not installed: its package would replace mpirun.
 system-deps:
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck openssh-server openssh-client iproute2 libslurm-perl
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck openssh-server openssh-client iproute2 libslurm-perl libegl1 libosmesa6 libgl1-mesa-dri chromium
 	mkdir -p .qsub && cd .qsub && apt-get download -qq slurm-wlm-torque && dpkg -x slurm-wlm-torque_*.deb . && rm slurm-wlm-torque_*.deb
 
 clean:

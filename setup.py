@@ -3,6 +3,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "latex2mathml>=3.77"]
+FILM = ["imageio-ffmpeg>=0.5"]  # writes MP4
 EXPORT = ["onnx>=1.15", "onnxruntime>=1.17"]  # the second runs what the first writes
 
 setup(
@@ -15,7 +16,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*", "hpc"]),
     package_data={
-        "tdpo_baselines": ["py.typed", "*/presets.json", "exporting/*.[ch]", "agents/*"],
+        "tdpo_baselines": ["py.typed", "*/presets.json", "exporting/*.[ch]", "agents/*", "viewing/*.html"],
         "envs": ["py.typed"],
         "envs.leg": ["leg.xml"],
         "hpc": ["*.sh"],
@@ -28,6 +29,7 @@ setup(
         "gymnasium[mujoco]>=1.0",
         "mujoco>=3.3.5",
         "matplotlib>=3.8",
+        "pillow>=10.1",
         "cma>=4.0",
         "cloudpickle>=3.0",  # sends an environment that is a callable to the ranks
         "joblib>=1.4",  # trains several runs side by side from Python
@@ -40,6 +42,7 @@ setup(
         # whenever it is imported that it does not support NumPy 2, and its environment checker fails with it.
         "gym": ["gym>=0.25"],
         "export": EXPORT,
+        "film": FILM,
         "docs": DOCS,
         "dev": [
             "pytest>=8.0",
@@ -49,6 +52,7 @@ setup(
             "ruff>=0.6",
             "mypy>=1.11",
             *EXPORT,
+            *FILM,
             "nbclient>=0.10",
             "ipykernel>=6.29",
             *DOCS,

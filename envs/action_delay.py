@@ -89,6 +89,8 @@ def delay_actions(kernel: Kernel, delay_steps: int) -> Kernel:
         measure=on_inner(kernel.measure),
         draw=on_inner(kernel.draw),
         render=on_inner(kernel.render),
+        scene=on_inner(kernel.scene),
+        poses=on_inner(kernel.poses),
     )
 
 

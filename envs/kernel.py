@@ -30,6 +30,16 @@ class Interface:
 
 
 @dataclass(frozen=True)
+class Scene:
+    """A drawing of states [M, S]: a chain of links in a plane, x to the right and z up, in metres."""
+
+    chain: np.ndarray  # [M, V, 2] its joints, the free end last
+    marks: Mapping[str, np.ndarray]  # lines [V, 2] that do not move: "ground", "rail" or "target"
+    view: tuple[float, float, float, float]  # left, right, bottom, top
+    signals: Mapping[str, np.ndarray]  # [M] by name with unit
+
+
+@dataclass(frozen=True)
 class Criterion:
     """What counts as success, by the measures of an episode and its payoff, or by their means over episodes."""
 
@@ -75,6 +85,10 @@ class Kernel:
     """draw(params, states): return a matplotlib figure of a trajectory."""
     render: Callable[[Any, np.ndarray], np.ndarray] | None = None
     """render(params, state): return a picture [height, width, 3]."""
+    scene: Callable[[Any, np.ndarray], Scene] | None = None
+    """scene(params, states): return a drawing of the states, for films and reports."""
+    poses: Callable[[Any, np.ndarray], tuple[Any, np.ndarray]] | None = None
+    """poses(params, states): return MuJoCo's model and its positions `qpos` [M, Q], for films."""
 
     @property
     def observation_size(self) -> int:

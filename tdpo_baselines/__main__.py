@@ -9,6 +9,8 @@ COMMANDS = {  # name -> module with main(arguments), what it does
     "run": ("tdpo_baselines.run", "train a policy, alone or under mpirun"),
     "evaluate": ("tdpo_baselines.evaluate", "roll out trained policies and compare them, or draw an episode"),
     "plot": ("tdpo_baselines.plot", "draw the learning curves of runs"),
+    "watch": ("tdpo_baselines.watch", "show the progress of runs in the terminal"),
+    "report": ("tdpo_baselines.report", "write a page with configuration, curves, evaluation and a replay"),
     "export": ("tdpo_baselines.export", "write a trained policy as C, ONNX, TensorFlow or NumPy"),
     "submit": ("hpc.submit", "submit runs to SLURM or PBS"),
 }

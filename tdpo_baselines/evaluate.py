@@ -22,6 +22,9 @@ from .harness.robustness import Sweep, parse_ranges, sweep
 from .harness.trained import PRETRAINED, Evaluation, Trained, evaluate, load
 from .plot import draw_sweeps
 from .run import EXIT_INVALID_INPUT, Parser, refuse
+from .viewing.episode import median_episode
+from .viewing.film import check_file, make_film
+from .viewing.mujoco_frames import set_opengl_aside
 
 COLUMNS = ("episodes", "return", "std", "min", "payoff")  # of a comparison, between policy and verdict
 
@@ -29,8 +32,7 @@ COLUMNS = ("episodes", "return", "std", "min", "payoff")  # of a comparison, bet
 def draw(evaluation: Evaluation):
     """Return the environment's own figure of the episode with the median return, or a plain one."""
     environment, rollouts = evaluation.environment, evaluation.rollouts
-    returns = evaluation.results["return"]
-    median = int(np.argsort(returns)[len(returns) // 2])
+    median = median_episode(evaluation)
     actions = rollouts.actions[median, : rollouts.lengths[median]]
     if environment.draw is not None:
         return environment.draw(environment.params, environment.replay(evaluation.start_states[median], actions))
@@ -166,6 +168,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--csv", metavar="FILE.csv", help="also write the table, with all statistics")
     add("--plot", metavar="FILE.png", help="draw the episode with the median return, or the results of --robustness "
         "(default of those: robustness.png)")  # fmt: skip
+    add("--video", metavar="FILE", help="film that episode: .mp4, .gif, or .png for a sheet of frames")
+    add("--slow", type=float, default=1.0, metavar="FACTOR", help="slow motion, such as 10 (default: 1)")
     parsed = parser.parse_args(arguments)
     parsed.paths += [PRETRAINED + name for name in parsed.pretrained]
     if not parsed.paths:
@@ -174,6 +178,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         raise ValueError("--episodes must be at least 1 and --seed at least 0")
     if len(parsed.paths) > 1 and parsed.plot and not parsed.robustness:
         raise ValueError("--plot draws an episode of a single policy; pass one PATH")
+    if parsed.video and (len(parsed.paths) > 1 or parsed.robustness):
+        raise ValueError("--video films an episode of a single policy; pass one PATH, without --robustness")
+    if parsed.video:
+        check_file(parsed.video, parsed.slow)
     return parsed
 
 
@@ -192,6 +200,9 @@ def show(parsed: argparse.Namespace, policies: list[Trained], evaluations: list[
     if parsed.plot:
         draw(evaluations[0]).savefig(parsed.plot, dpi=120)
     tell_files(parsed)
+    if parsed.video:
+        how = make_film(evaluations[0], parsed.video, parsed.slow)
+        print(f"-> {parsed.video} ({how})", file=sys.stderr if parsed.json else sys.stdout)
 
 
 def show_sweeps(parsed: argparse.Namespace, sweeps: list[Sweep]) -> None:
@@ -234,6 +245,7 @@ def work(parsed: argparse.Namespace, policies: list[Trained], comm: Comm) -> Non
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; return the exit code."""
     prepare_environment()
+    set_opengl_aside()
     try:
         parsed = parse(sys.argv[1:] if arguments is None else arguments)
         policies = [load(path, use_best=parsed.best, env=parsed.env) for path in parsed.paths]

@@ -75,6 +75,8 @@ def test_wheel_trains_evaluates_plots_and_submits_outside_of_the_checkout(instal
     tdpo(installed, tmp_path, "run", "--env", "pendulum-nlr", "--num_iterations", "2", "--log_dir", "a")
     assert "on pendulum-nlr, seed 0, iteration 2" in tdpo(installed, tmp_path, "evaluate", "a", "--plot", "a.png")
     tdpo(installed, tmp_path, "plot", "a", "--out", "curves.png")
+    tdpo(installed, tmp_path, "report", "a", "--out", "a.html")
+    assert "<canvas" in (tmp_path / "a.html").read_text() and "finished" in tdpo(installed, tmp_path, "watch", "a")
     assert (tmp_path / "a.png").stat().st_size and (tmp_path / "curves.png").stat().st_size
     assert "leg-stochastic" in tdpo(installed, tmp_path, "run", "--list")
     shown = tdpo(installed, tmp_path, "submit", "--scheduler", "slurm", "--env", "leg", "--dry-run")

@@ -153,6 +153,8 @@ def _kernel(
         else None,
         draw=report.draw,
         render=report.make_renderer(contact),
+        scene=report.scene,
+        poses=report.make_poses(contact),
     )
 
 

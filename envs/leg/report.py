@@ -1,10 +1,11 @@
-"""The leg's state in physical terms: `info`, measures of a finished drop, a figure, a picture."""
+"""The leg's state in physical terms: `info`, measures of a finished drop, a figure, a picture, a drawing."""
 
 from collections.abc import Mapping
 from functools import cache, partial
 
 import numpy as np
 
+from ..kernel import Scene
 from . import model
 from .params import (
     GROUND_FORCE,
@@ -140,6 +141,32 @@ def _draw_terms(panel, params: LegParams, states: np.ndarray) -> None:
     panel.set_ylabel("reward terms")
     lowest = np.quantile(states[1:, TERMS : TERMS + NUM_TERMS].min(axis=1), 0.01)  # leaves out the spikes of an impact
     panel.set_ylim(1.05 * lowest, -0.05 * lowest)
+
+
+def scene(params: LegParams, states: np.ndarray) -> Scene:
+    """Return the leg as the chain hip, knee, foot."""
+    hip_angle, shin_angle = states[:, POSITION + 1], states[:, POSITION + 1] + states[:, POSITION + 2]
+    hip = np.stack([np.zeros(len(states)), states[:, POSITION]], axis=1)  # [M, 2]
+    knee = hip + LINK * np.stack([np.cos(hip_angle), np.sin(hip_angle)], axis=1)
+    foot = knee + LINK * np.stack([np.cos(shin_angle), np.sin(shin_angle)], axis=1)
+    chain = np.stack([hip, knee, foot], axis=1)
+    top = max(0.45, chain[..., 1].max() + 0.05)
+    return Scene(
+        chain,
+        {"ground": np.array([[-1.0, 0.0], [1.0, 0.0]]), "rail": np.array([[0.0, 0.0], [0.0, top]])},
+        (-0.3, 0.3, -0.03, top),
+        {
+            "height (m)": states[:, POSITION],
+            "hip angle (deg)": np.degrees(hip_angle),
+            "knee angle (deg)": np.degrees(states[:, POSITION + 2]),
+            "ground force (N)": states[:, GROUND_FORCE],
+        },
+    )
+
+
+def make_poses(contact: str):
+    """Return the kernel's `poses` for a kind of ground."""
+    return lambda params, states: (model.load(contact)[0], states[:, POSITION : POSITION + 3])
 
 
 def make_renderer(contact: str):

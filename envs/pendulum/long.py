@@ -8,7 +8,7 @@ from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Interface, Kernel
+from ..kernel import Interface, Kernel, Scene
 from .physics import (
     COS_SIN,
     EPISODE_SECONDS,
@@ -16,6 +16,7 @@ from .physics import (
     START_VALUES,
     TORQUE,
     check_start_scale,
+    draw_rod,
     observe_cos_sin,
     place,
     swing,
@@ -50,6 +51,11 @@ def step(params, state, action):
     return -(angle**2 + 0.1 * rate**2 + 0.001 * action[0] ** 2), False
 
 
+def scene(params: LongParams, states: np.ndarray) -> Scene:
+    """Return the rod, and upright as its target."""
+    return draw_rod(states, target=0.0)
+
+
 OPTIONS = {  # meanings, for help and documentation
     "control_rate_hz": "control rate; the episode has 10 s times this many steps",
     "start_scale": "range of the start: 1 is the whole circle and rates up to 1 rad/s",
@@ -74,4 +80,5 @@ def long_kernel(control_rate_hz: float = 20, start_scale: float = 1.0) -> Kernel
         action_high=np.array([MAX_TORQUE]),
         start_values=START_VALUES,
         interface=Interface(COS_SIN, TORQUE, control_rate_hz),
+        scene=scene,
     )

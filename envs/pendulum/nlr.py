@@ -10,7 +10,7 @@ from numba import njit
 
 from tdpo_baselines.common.networks.templates import compile_template
 
-from ..kernel import Criterion, Interface, Kernel
+from ..kernel import Criterion, Interface, Kernel, Scene
 from .nlr_figure import draw_oscillation
 from .nlr_reward import (
     DT,
@@ -22,7 +22,18 @@ from .nlr_reward import (
     spectrum_measures,
     trajectory_reward,
 )
-from .physics import ANGLE, COS_SIN, MAX_RATE, START_VALUES, TORQUE, check_start_scale, observe_cos_sin, place, swing
+from .physics import (
+    ANGLE,
+    COS_SIN,
+    MAX_RATE,
+    START_VALUES,
+    TORQUE,
+    check_start_scale,
+    draw_rod,
+    observe_cos_sin,
+    place,
+    swing,
+)
 
 MAX_TORQUE = 40.0  # N m
 STEP = 2  # indices in the state
@@ -99,6 +110,11 @@ def draw(params: NLRParams, states: np.ndarray):
     return draw_oscillation(params, states[-1, ANGLES:], measure(params, states[-1]))
 
 
+def scene(params: NLRParams, states: np.ndarray) -> Scene:
+    """Return the rod, and the offset as its target."""
+    return draw_rod(states, target=params.offset)
+
+
 OPTIONS = {  # meanings, for help and documentation
     "variant": "targets: 1 (main) to 9",
     "start_scale": "range of the start: 1 is the whole circle, as in Gymnasium, and rates up to 1 rad/s",
@@ -146,6 +162,7 @@ def nlr_kernel(
         measure=measure,
         criterion=Criterion("solved", is_solved),
         draw=draw,
+        scene=scene,
     )
 
 

@@ -5,8 +5,12 @@ Angle 0 is upright and is never wrapped. Units: rad, rad/s, N m, s.
 
 import math
 
+import numpy as np
 from numba import njit
 
+from ..kernel import Scene
+
+LENGTH = 1.0  # m
 MAX_RATE = 8.0
 EPISODE_SECONDS = 10.0
 START_VALUES = {"angle": 0, "rate": 1}  # name: index in the state
@@ -46,3 +50,17 @@ def check_start_scale(start_scale: float) -> float:
     if not 0 <= start_scale <= 1:
         raise ValueError(f"start_scale must be between 0 and 1, got {start_scale!r}")
     return float(start_scale)
+
+
+def draw_rod(states: np.ndarray, target: float) -> Scene:
+    """Return the rod in states [M, S], and a line at the target angle. Positive angles lean to the left."""
+
+    def end(angle):
+        return np.stack([-LENGTH * np.sin(angle), LENGTH * np.cos(angle)], axis=-1)
+
+    return Scene(
+        np.stack([np.zeros((len(states), 2)), end(states[:, 0])], axis=1),
+        {"target": np.array([[0.0, 0.0], 1.15 * end(target)])},
+        (-1.3, 1.3, -1.3, 1.3),
+        {"angle (rad)": states[:, 0], "rate (rad/s)": states[:, 1]},
+    )

@@ -38,6 +38,8 @@ class Environment(Protocol):
     measure: Callable | None  # measure(params, final_state): named results of a finished episode, for `evaluate`
     criterion: Any  # success of an episode: name, is_met(measures), gamma of the payoff it sees; None if undefined
     draw: Callable | None  # draw(params, states): a figure of an episode, for `evaluate --plot`
+    scene: Callable | None  # scene(params, states): a drawing of states, for films and reports
+    poses: Callable | None  # poses(params, states): MuJoCo's model and its positions in states, for films
 
     def place(self, state: np.ndarray, values: Mapping[str, float]) -> None:
         """Put a state that was just reset at the given start values."""

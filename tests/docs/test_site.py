@@ -18,7 +18,7 @@ from pages import read_blocks, read_commands
 from programs import ROOT
 
 from hpc import submit
-from tdpo_baselines import evaluate, export, plot, run
+from tdpo_baselines import evaluate, export, plot, report, run, watch
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import resolve
 from tdpo_baselines.harness.run_folder import RunFolder
@@ -156,6 +156,16 @@ def test_evaluation_command_is_accepted(page, arguments):
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.export"))
 def test_export_command_is_accepted(page, arguments):
     assert export.parse(shlex.split(arguments)).path
+
+
+@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.report"))
+def test_report_command_is_accepted(page, arguments):
+    assert report.parse(shlex.split(arguments)).runs
+
+
+@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.watch"))
+def test_watch_command_is_accepted(page, arguments):
+    assert watch.parse(shlex.split(arguments)).runs
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.plot"))

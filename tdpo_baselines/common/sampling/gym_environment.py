@@ -8,6 +8,7 @@ State: step count, observation, then either MuJoCo's state and the generator's, 
 """
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -25,7 +26,7 @@ class GymEnvironment:
     start_size = 1  # the seed, as a number in the unit interval
     is_action_limited = True
     is_horizon_terminal = False  # TimeLimit is a mere limit; an environment that ends its task itself says so
-    measure = criterion = draw = interface = None
+    measure = criterion = draw = scene = interface = params = None
 
     def __init__(self, env: Any):
         self.env = env
@@ -53,6 +54,29 @@ class GymEnvironment:
     @property
     def how_branches_start(self) -> str:
         return "from the restored state" if self.is_restored else "by replaying the actions from the start"
+
+    @property
+    def poses(self) -> Callable | None:
+        """Return poses(params, states) if MuJoCo's positions are known, else None."""
+        from gymnasium.envs.mujoco import MujocoEnv
+
+        base = self.env.unwrapped
+        return (lambda params, states: (base.model, states)) if isinstance(base, MujocoEnv) else None
+
+    @property
+    def control_rate_hz(self) -> float:
+        """The number of steps per second of a MuJoCo task."""
+        return 1 / self.env.unwrapped.dt
+
+    def replay(self, state: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Return MuJoCo's positions [T + 1, Q] when `actions` [T, A] are taken from `state`."""
+        data = self.env.unwrapped.data
+        self.load(state)
+        visited = [data.qpos.copy()]
+        for action in actions:
+            self.step(action.copy())
+            visited.append(data.qpos.copy())
+        return np.array(visited)
 
     def reset(self, seed: int) -> np.ndarray:
         """Start an episode; return the observation [O]."""

@@ -119,3 +119,16 @@ def test_mujoco_warns_on_standard_error_and_leaves_no_file(tmp_path, monkeypatch
         environment.step(np.zeros(environment.action_size))
     assert capfd.readouterr().err.count("Nan, Inf or huge value") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_replay_returns_the_positions_of_the_model_and_only_mujoco_tasks_have_poses():
+    environment = make("InvertedPendulum-v5")
+    environment.reset(3)
+    start = environment.save()
+    actions = np.full((4, 1), 0.5)
+    observed = [environment.reset(3)[:2], *(environment.step(action.copy())[0][:2] for action in actions)]
+    positions = environment.replay(start, actions)
+    np.testing.assert_array_equal(positions, observed)
+    model, shown = environment.poses(environment.params, positions)
+    assert model.nq == 2 and shown is positions and environment.control_rate_hz == 25
+    assert make("Pendulum-v1").poses is None

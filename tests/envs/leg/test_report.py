@@ -77,6 +77,18 @@ assert high.shape == (480, 640, 3) and (high != env.render()).any() and high.std
     assert process.returncode == 0, process.stderr
 
 
+def test_scene_is_the_chain_hip_knee_foot_on_the_rail():
+    kernel = kernels.simple_kernel()
+    states = np.zeros((2, kernel.state_size))
+    states[:, POSITION : POSITION + 3] = [(0.4, -0.9, -1.7), (0.2, math.radians(-45), math.radians(-90))]
+    scene = kernel.scene(kernel.params, states)
+    np.testing.assert_allclose(scene.chain[:, 0], [[0, 0.4], [0, 0.2]])
+    np.testing.assert_allclose(scene.chain[:, 2], np.stack(report.foot_position(states), axis=1), atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(np.diff(scene.chain, axis=1), axis=2), 0.14)
+    model, positions = kernel.poses(kernel.params, states)
+    assert model.nq == 3 and positions.tolist() == states[:, :3].tolist()
+
+
 def test_landing_needs_posture_smooth_torques_and_payoff():
     landed = {"final_hip_deg": -44, "final_knee_deg": -92, "final_foot_x_cm": 1, "torque_roughness": 0, "payoff": -0.3}
     assert report.has_landed(landed)

@@ -31,3 +31,10 @@ def test_starts_cover_their_share_of_the_circle():
 def test_bad_start_scale_is_refused(scale):
     with pytest.raises(ValueError, match="start_scale must be between 0 and 1"):
         physics.check_start_scale(scale)
+
+
+def test_rod_is_upright_at_zero_and_leans_to_the_left_for_positive_angles():
+    scene = physics.draw_rod(np.array([[0.0, 1.0], [math.pi / 2, 2.0]]), target=math.pi)
+    np.testing.assert_allclose(scene.chain[:, 1], [[0, 1], [-1, 0]], atol=1e-15)
+    np.testing.assert_allclose(scene.marks["target"][1], [0, -1.15], atol=1e-15)
+    assert scene.signals["rate (rad/s)"].tolist() == [1, 2]
