@@ -10,6 +10,7 @@ COMMANDS = {  # name -> module with main(arguments), what it does
     "evaluate": ("tdpo_baselines.evaluate", "roll out a trained policy without exploration, and draw an episode"),
     "plot": ("tdpo_baselines.plot", "draw the learning curves of runs"),
     "export": ("tdpo_baselines.export", "write a trained policy as C, ONNX, TensorFlow or NumPy"),
+    "sweep": ("tdpo_baselines.sweep", "train many settings with many seeds"),
     "submit": ("hpc.submit", "submit runs to SLURM or PBS"),
 }
 FIRST_STEPS = """\

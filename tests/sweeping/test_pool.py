@@ -1,0 +1,24 @@
+"""Training in processes that are used again."""
+
+import os
+
+from tdpo_baselines.sweeping.pool import Journal, output_to
+
+
+def test_journal_knows_what_is_under_way(tmp_path):
+    journal = Journal(tmp_path / "journal.csv")
+    assert journal.under_way() == {} and len(journal) == 0
+    journal.write("a=1,b=2~0", "begins")
+    journal.write("c", "begins")
+    journal.write("c", 0)
+    assert journal.under_way() == {"a=1,b=2~0": os.getpid()}
+    assert journal.under_way(skipped=1) == {} and len(journal) == 3
+
+
+def test_output_of_the_process_goes_to_the_file_and_comes_back(tmp_path, capfd):
+    with output_to(tmp_path / "output.log"):
+        os.write(1, b"inside\n")
+        os.write(2, b"error\n")
+    os.write(1, b"outside\n")
+    assert (tmp_path / "output.log").read_text() == "inside\nerror\n"
+    assert capfd.readouterr() == ("outside\n", "")
