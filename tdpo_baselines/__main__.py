@@ -11,6 +11,7 @@ COMMANDS = {  # name -> module with main(arguments), what it does
     "plot": ("tdpo_baselines.plot", "draw the learning curves of runs"),
     "export": ("tdpo_baselines.export", "write a trained policy as C, ONNX, TensorFlow or NumPy"),
     "sweep": ("tdpo_baselines.sweep", "train many settings with many seeds"),
+    "tune": ("tdpo_baselines.tune", "search the options with the best return"),
     "submit": ("hpc.submit", "submit runs to SLURM or PBS"),
 }
 FIRST_STEPS = """\

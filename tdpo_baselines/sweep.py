@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .common.parallel.tensorflow_setup import prepare_environment
 from .harness.resolve import parse_assignment
-from .sweeping.definition import Definition, parse_list, parse_seeds, read
+from .sweeping.definition import Definition, make_runs, parse_list, parse_seeds, read, write
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -70,7 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
         values = definition.fixed
         name = Path(parsed.file).stem if parsed.file else f"{values.get('alg', 'tdpo')}-{values.get('env', '')}"
         out = parsed.out or Path("sweeps", name.replace(":", "-").replace("/", "-"))
-        sweep = Sweep(definition, out)
+        sweep = Sweep(make_runs(definition, out), out)
+        write(definition, out)
         if parsed.status:
             print(sweep.summary())
             return 0

@@ -18,7 +18,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,11 @@ def read(path: str | Path) -> Definition:
     if "seeds" in values:
         values["seeds"] = parse_seeds(values["seeds"])
     return Definition(**values)
+
+
+def write(definition: Definition, out: Path) -> None:
+    """Write the definition of a sweep into its folder, as sweep.json, which `read` takes."""
+    (out / "sweep.json").write_text(json.dumps(asdict(definition), indent=2) + "\n")
 
 
 def parse_seeds(given: Any) -> tuple[int, ...]:

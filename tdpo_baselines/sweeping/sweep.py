@@ -1,38 +1,39 @@
 """A sweep on disk: its runs, their results so far, its tables, and the ways to train what is missing."""
 
 import argparse
-import dataclasses
 import fcntl
-import json
 import time
 from pathlib import Path
+from typing import TextIO
 
 from ..harness import stages
 from ..harness.logger import format_time
 from ..harness.training import EXIT_STOPPED
-from .definition import Definition, SweepRun, make_runs
+from .definition import SweepRun
 from .pool import Journal, train_all
 from .results import read_result, run_rows, setting_rows, table, write_csv
+
+
+def lock(out: Path) -> TextIO:
+    """Lock a folder as long as the returned file is open; raise ValueError if another process has locked it."""
+    out.mkdir(parents=True, exist_ok=True)
+    file = open(out / ".lock", "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ValueError(f"another process is training in {out}; wait for it or pass another --out") from error
+    return file
 
 
 class Sweep:
     """The runs of a sweep, their results as far as they are known, and the folder with its tables."""
 
-    def __init__(self, definition: Definition, out: Path):
-        self.runs, self.out = make_runs(definition, out), out
+    def __init__(self, runs: list[SweepRun], out: Path):
+        self.runs, self.out = runs, out
         self.results = [read_result(run) for run in self.runs]
         self._began, self._num_trained = time.monotonic(), 0
         self._num_done = sum(result.status == "finished" for result in self.results)
         out.mkdir(parents=True, exist_ok=True)
-        (out / "sweep.json").write_text(json.dumps(dataclasses.asdict(definition), indent=2) + "\n")
-
-    def lock(self) -> None:
-        """Lock the folder until this process ends; raise ValueError if another sweep runs in it."""
-        self._lock = open(self.out / ".lock", "w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(f"a sweep is running in {self.out}; wait for it or pass another --out") from error
 
     def unfinished(self) -> list[SweepRun]:
         """Return the runs that are still to be trained or continued."""
@@ -73,22 +74,24 @@ class Sweep:
 
 
 def train(sweep: Sweep, num_jobs: int) -> int:
-    """Train the unfinished runs on this machine; return the exit code."""
-    runs = sweep.unfinished()
-    for run in runs:
-        stages.check(run.resolved.config.algorithm, run.resolved.stages, 1)
-    sweep.lock()
-    print(
-        f"{len(sweep.runs)} runs, {len(sweep.runs) - len(runs)} finished; {num_jobs} at a time -> {sweep.out}",
-        flush=True,
-    )
-    print(f"{'done':>9} {'time left':>9} {'status':9} {'last_return':>11} {'seed':>5}  setting", flush=True)
-    is_stopped = train_all(runs, Journal(sweep.out / "journal.csv"), num_jobs=num_jobs, report=sweep.report)
+    """Train the unfinished runs on this machine and print the table; return the exit code."""
+    with lock(sweep.out):
+        is_stopped = train_unfinished(sweep, num_jobs)
     print(sweep.summary(), flush=True)
     if is_stopped:
         print("stopped; the same command continues", flush=True)
         return EXIT_STOPPED
     return int(sweep.has_failed())
+
+
+def train_unfinished(sweep: Sweep, num_jobs: int) -> bool:
+    """Train the unfinished runs, with a line about each; return whether this was stopped."""
+    runs = sweep.unfinished()
+    for run in runs:
+        stages.check(run.resolved.config.algorithm, run.resolved.stages, 1)
+    print(f"{len(sweep.runs)} runs, {len(sweep.runs) - len(runs)} finished; {num_jobs} at a time -> {sweep.out}")
+    print(f"{'done':>9} {'time left':>9} {'status':9} {'last_return':>11} {'seed':>5}  setting", flush=True)
+    return train_all(runs, Journal(sweep.out / "journal.csv"), num_jobs=num_jobs, report=sweep.report)
 
 
 def submit(sweep: Sweep, parsed: argparse.Namespace) -> int:

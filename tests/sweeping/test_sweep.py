@@ -2,20 +2,20 @@
 
 import pytest
 
-from tdpo_baselines.sweeping.definition import Definition
-from tdpo_baselines.sweeping.sweep import Sweep
+from tdpo_baselines.sweeping.definition import Definition, make_runs
+from tdpo_baselines.sweeping.sweep import Sweep, lock
 
 DEFINITION = Definition(fixed={"env": "pendulum-nlr", "num_iterations": 2}, cartesian={"gamma": [0.9, 1.0]})
 
 
 def test_new_sweep_has_all_runs_to_train_and_its_tables(tmp_path):
-    sweep = Sweep(DEFINITION, tmp_path)
+    sweep = Sweep(make_runs(DEFINITION, tmp_path), tmp_path)
     assert sweep.unfinished() == sweep.runs and len(sweep.runs) == 2
     assert "0/1" in sweep.summary() and (tmp_path / "runs.csv").exists() and (tmp_path / "settings.csv").exists()
 
 
 def test_run_that_ends_unfinished_is_listed_as_failed(tmp_path, capsys):
-    sweep = Sweep(DEFINITION, tmp_path)
+    sweep = Sweep(make_runs(DEFINITION, tmp_path), tmp_path)
     sweep.report(sweep.runs[0], 1)
     assert "failed" in capsys.readouterr().out and sweep.has_failed()
     assert f"failed: gamma=0.9, seed 0; see {sweep.runs[0].folder.path}/output.log" in sweep.summary()
@@ -23,8 +23,7 @@ def test_run_that_ends_unfinished_is_listed_as_failed(tmp_path, capsys):
     assert sweep.results[1].status == "new"  # it was stopped, and goes on later
 
 
-def test_second_sweep_in_the_same_folder_is_refused(tmp_path):
-    sweep = Sweep(DEFINITION, tmp_path)
-    sweep.lock()
-    with pytest.raises(ValueError, match="a sweep is running in"):
-        Sweep(DEFINITION, tmp_path).lock()
+def test_second_process_in_the_same_folder_is_refused(tmp_path):
+    with lock(tmp_path), pytest.raises(ValueError, match="another process is training in"):
+        lock(tmp_path)
+    lock(tmp_path).close()
