@@ -3,6 +3,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "latex2mathml>=3.77"]
+TUNE = ["optuna>=4.2"]
 EXPORT = ["onnx>=1.15", "onnxruntime>=1.17"]  # the second runs what the first writes
 
 setup(
@@ -40,6 +41,8 @@ setup(
         # whenever it is imported that it does not support NumPy 2, and its environment checker fails with it.
         "gym": ["gym>=0.25"],
         "export": EXPORT,
+        "tune": TUNE,
+        "tune-all": [*TUNE, "bayesian-optimization>=3.0", "scikit-optimize>=0.10.2", "GPyOpt>=1.2.6"],
         "docs": DOCS,
         "dev": [
             "pytest>=8.0",
@@ -49,6 +52,7 @@ setup(
             "ruff>=0.6",
             "mypy>=1.11",
             *EXPORT,
+            *TUNE,
             "nbclient>=0.10",
             "ipykernel>=6.29",
             *DOCS,

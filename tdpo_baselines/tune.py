@@ -75,6 +75,7 @@ def check(parsed: argparse.Namespace) -> None:
 
 def search(parsed: argparse.Namespace) -> int:
     """Search, train the winner again, and write the results; return the exit code."""
+    from .harness.training import EXIT_STOPPED
     from .sweeping.sweep import lock
     from .tuning.figure import draw
     from .tuning.study import Plan, Study, read_sweep
@@ -94,7 +95,7 @@ def search(parsed: argparse.Namespace) -> int:
             shown = ", ".join(f"{key}={value}" for key, value in winner.values.items())
             print(f"best score {winner.score:.5g}: {shown}\ntraining it again on {parsed.fresh_seeds} fresh seeds")
             scores, code = study.confirm(winner, parsed.fresh_seeds, parsed.jobs)
-    if code == 85:
+    if code == EXIT_STOPPED:
         print("stopped; the same command continues")
         return code
     study.write_winner(winner, scores)

@@ -23,8 +23,6 @@ def draw(study: Study):
     axes.step(numbers, curve, where="post", color="#D55E00", lw=2, label="best so far")
     if before:
         axes.axhline(max(before), color="0.4", ls="--", lw=1, label="best of the sweep")
-    if scores and min((s for s in scores if math.isfinite(s)), default=0.0) < 0:
-        axes.set_yscale("symlog", linthresh=max(1.0, abs(max(curve, default=1.0))))
     axes.set(xlabel="evaluation", ylabel="score (mean return, last tenth)", title=study.plan.library)
     axes.grid(alpha=0.3)
     axes.legend()

@@ -1,9 +1,10 @@
 """A search on disk: rounds of proposals, the runs that evaluate them, and the winner.
 
-study.json says what is searched and how; rounds/NNN.json holds the proposals of a round, written before its runs begin.
+study.json says what is searched and how; rounds/NNN/proposals.json holds a round, written before its runs begin.
 Scores are read from the run folders, so nothing is lost at whatever moment the search is interrupted.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from .space import Dimension, make_space
 
 VARIANTS = {"A": (30, 1, 3), "B": (10, 3, 3), "C": (30, 1, 100)}  # the paper's: batch, seeds of each, out of how many
 FIRST_FRESH_SEED = 1000
+UNFINISHED = "not finished"
 
 
 class Evaluation(NamedTuple):
@@ -59,7 +61,10 @@ class Study:
         self.space = make_space(plan.definition)
         if plan.definition.scale:
             raise ValueError("a search has one environment; leave scale out")
-        self._base = make_run("centre", self._complete({}), 0, out)
+        for dimension in self.space:  # both ends of each must be valid by themselves
+            for end in (0.0, 1.0):
+                value = dimension.from_unit(end)
+                make_run(f"{dimension.name}={value}", self._complete({dimension.name: value}), 0, out)
         self._require_same_study()
 
     def _complete(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +85,7 @@ class Study:
 
     def rounds(self) -> list[list[Evaluation]]:
         """Return the proposals of all rounds, without scores."""
-        paths = sorted((self.out / "rounds").glob("*.json"))
+        paths = sorted((self.out / "rounds").glob("*/proposals.json"))
         return [
             [Evaluation(number, one["values"], tuple(one["seeds"])) for one in read_json(str(path))["evaluations"]]
             for number, path in enumerate(paths)
@@ -98,7 +103,7 @@ class Study:
         except ValueError as error:
             return evaluation._replace(note=str(error))
         if any(result.status != "finished" for result in results):
-            return evaluation._replace(note="not finished")
+            return evaluation._replace(note=UNFINISHED)
         return evaluation._replace(score=mean(result.last_return for result in results))
 
     def evaluations(self) -> list[Evaluation]:
@@ -127,34 +132,38 @@ class Study:
             }
             for point in proposed
         ]
-        (self.out / "rounds").mkdir(exist_ok=True)
-        write_text(self.out / "rounds" / f"{number:03d}.json", json.dumps({"evaluations": evaluations}, indent=2))
+        folder = self._round_folder(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "proposals.json", json.dumps({"evaluations": evaluations}, indent=2))
+
+    def _round_folder(self, number: int) -> Path:
+        return self.out / "rounds" / f"{number:03d}"
 
     def train_round(self, num_jobs: int) -> bool:
-        """Train what is missing of all rounds; return whether this was stopped."""
+        """Train what is missing of the last round; return whether this was stopped."""
+        rounds = self.rounds()
         runs: dict[str, SweepRun] = {}
-        for evaluation in (one for group in self.rounds() for one in group):
-            try:
+        for evaluation in rounds[-1]:
+            with contextlib.suppress(ValueError):  # `with_score` notes it
                 runs |= {run.name: run for run in self.runs(evaluation)}
-            except ValueError:
-                continue  # `with_score` notes it
-        return train_unfinished(Sweep(list(runs.values()), self.out), num_jobs)
+        return train_unfinished(Sweep(list(runs.values()), self._round_folder(len(rounds) - 1)), num_jobs)
 
     def search(self, num_evaluations: int, num_jobs: int) -> int:
         """Search until there are so many evaluations; return the exit code."""
         while True:
-            done = sum(map(len, self.rounds()))
-            if done and self._is_unfinished() and self.train_round(num_jobs):
+            rounds = self.rounds()
+            num_done = sum(map(len, rounds))
+            is_unfinished = rounds and any(self.with_score(one).note == UNFINISHED for one in rounds[-1])
+            if is_unfinished and self.train_round(num_jobs):
                 return EXIT_STOPPED
             self.write_history()
-            if done >= num_evaluations:
+            if num_done >= num_evaluations:
                 return 0
-            self.begin_round(min(self.plan.num_per_round, num_evaluations - done))
-            print(f"round {len(self.rounds())}, {sum(map(len, self.rounds()))} of {num_evaluations} evaluations")
-
-    def _is_unfinished(self) -> bool:
-        """Return whether the last round has runs to train: those that failed twice in earlier rounds stay as they are."""
-        return any(self.with_score(one).note == "not finished" for one in self.rounds()[-1])
+            num = min(self.plan.num_per_round, num_evaluations - num_done)
+            print(
+                f"round {len(rounds)}: evaluations {num_done + 1} to {num_done + num} of {num_evaluations}", flush=True
+            )
+            self.begin_round(num)
 
     def winner(self) -> Evaluation:
         """Return the evaluation with the best score; raise ValueError if all have failed."""
@@ -171,11 +180,13 @@ class Study:
             head = {"evaluation": number, "round": one.round, "seeds": to_text(list(one.seeds)), "score": one.score}
             rows.append({**head, "best_score": best, "note": one.note, **one.values})
         write_csv(self.out / "history.csv", rows)
+        if self.plan.library == "optuna":
+            write_journal(self.out / "optuna.journal", self.space, self.evaluations())
 
     def confirm(self, winner: Evaluation, num_seeds: int, num_jobs: int) -> tuple[list[float], int]:
         """Train the winner on fresh seeds; return their scores and the exit code."""
         fresh = winner._replace(seeds=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + num_seeds)))
-        sweep = Sweep(self.runs(fresh), self.out)
+        sweep = Sweep(self.runs(fresh), self.out / "fresh")
         is_stopped = bool(sweep.unfinished()) and train_unfinished(sweep, num_jobs)
         scores = [result.last_return for result in sweep.results if result.status == "finished"]
         return scores, EXIT_STOPPED if is_stopped else int(len(scores) < num_seeds)
@@ -197,6 +208,40 @@ def write_text(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
+def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluation]) -> None:
+    """Write the evaluations as Optuna's journal storage, for optuna-dashboard and Optuna's own analyses."""
+    import optuna
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    backend = JournalFileBackend(str(partial), lock_obj=JournalFileOpenLock(str(partial)))
+    storage = optuna.storages.JournalStorage(backend)
+    study = optuna.create_study(study_name=path.parent.resolve().name, storage=storage, direction="maximize")
+    known = optuna.distributions
+    distributions = {
+        one.name: known.CategoricalDistribution(one.choices)
+        if one.choices
+        else known.IntDistribution(int(one.low), int(one.high))
+        if one.is_whole
+        else known.FloatDistribution(one.low, one.high)
+        for one in space
+    }
+    for one in evaluations:
+        is_scored = math.isfinite(one.score)
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=one.values,
+                distributions=distributions,
+                value=one.score if is_scored else None,
+                state=optuna.trial.TrialState.COMPLETE if is_scored else optuna.trial.TrialState.FAIL,
+                user_attrs={"round": one.round, "seeds": list(one.seeds), "note": one.note},
+            )
+        )
+    os.replace(partial, path)
+
+
 def read_sweep(folder: Path, definition: Definition) -> list[Evaluation]:
     """Return the finished settings of a sweep that lie in the search space and agree in everything else."""
     space = make_space(definition)
@@ -213,7 +258,7 @@ def read_sweep(folder: Path, definition: Definition) -> list[Evaluation]:
         is_same = not others and resolved.budget == base.budget
         if is_same and values and all(result.status == "finished" for result in results):
             score = mean(result.last_return for result in results)
-            found.append(Evaluation(-1, values, tuple(run.seed for run in runs), score))
+            found += [Evaluation(-1, values, tuple(run.seed for run in runs), score)] * math.isfinite(score)
     if not found:
         raise ValueError(f"{folder} has no finished setting of this search space; leave --sweep out, or check --set")
     return found
