@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .definition import SweepRun
 
 BEGINS = "begins"
+GOOD_ENDS = ("0", str(EXIT_STOPPED))
 NUM_ATTEMPTS = 2
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -39,17 +40,22 @@ class Journal:
         with open(self.path, "a") as file:  # one write of a short line, which does not mix with others
             file.write(line)
 
-    def under_way(self, skipped: int = 0) -> dict[str, int]:
-        """Return the runs that have begun and not ended after the first `skipped` lines, and their processes."""
+    def last_events(self, skipped: int = 0) -> dict[str, tuple[int, str]]:
+        """Return the process and the last event of every run in the lines after the first `skipped`."""
         lines = self.path.read_text().splitlines()[skipped:] if self.path.exists() else []
-        found: dict[str, int] = {}
+        found = {}
         for _, process, rest in (line.split(",", 2) for line in lines):
             name, _, event = rest.rpartition(",")
-            if event == BEGINS:
-                found[name] = int(process)
-            else:
-                found.pop(name, None)
+            found[name] = int(process), event
         return found
+
+    def under_way(self, skipped: int = 0) -> dict[str, int]:
+        """Return the runs that have begun and not ended, and their processes."""
+        return {name: process for name, (process, event) in self.last_events(skipped).items() if event == BEGINS}
+
+    def failed(self) -> set[str]:
+        """Return the runs that ended with an error."""
+        return {name for name, (_, event) in self.last_events().items() if event not in (BEGINS, *GOOD_ENDS)}
 
     def __len__(self) -> int:
         return len(self.path.read_text().splitlines()) if self.path.exists() else 0
@@ -77,6 +83,7 @@ def train_all(
                 failures.update(lost.keys() - ended)
                 for run in todo:
                     if run.name in lost and run.name not in ended:
+                        journal.write(run.name, EXIT_FAILED)
                         report(run, EXIT_FAILED)
             todo = [
                 run

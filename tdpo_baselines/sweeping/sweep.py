@@ -11,7 +11,7 @@ from ..harness.logger import format_time
 from ..harness.training import EXIT_STOPPED
 from .definition import SweepRun
 from .pool import Journal, train_all
-from .results import read_result, run_rows, setting_rows, table, write_csv
+from .results import Result, read_result, run_rows, setting_rows, table, write_csv
 
 
 def lock(out: Path) -> TextIO:
@@ -30,10 +30,16 @@ class Sweep:
 
     def __init__(self, runs: list[SweepRun], out: Path):
         self.runs, self.out = runs, out
-        self.results = [read_result(run) for run in self.runs]
+        self.journal = Journal(out / "journal.csv")
+        self.results = [self._result(run) for run in runs]
         self._began, self._num_trained = time.monotonic(), 0
-        self._num_done = sum(result.status == "finished" for result in self.results)
         out.mkdir(parents=True, exist_ok=True)
+
+    def _result(self, run: SweepRun) -> Result:
+        """Read the result of a run; the journal tells whether an unfinished one has failed."""
+        result = read_result(run)
+        has_failed = result.status != "finished" and run.name in self.journal.failed()
+        return result._replace(status="failed") if has_failed else result
 
     def unfinished(self) -> list[SweepRun]:
         """Return the runs that are still to be trained or continued."""
@@ -41,16 +47,12 @@ class Sweep:
 
     def report(self, run: SweepRun, exit_code: int) -> None:
         """Take note of a run that has ended, print a line about it, and write the tables."""
-        result = read_result(run)
-        if result.status != "finished" and exit_code != EXIT_STOPPED:
-            result = result._replace(status="failed")
-        self.results[self.runs.index(run)] = result
+        result = self.results[self.runs.index(run)] = self._result(run)
         self._num_trained += 1
-        self._num_done = sum(result.status == "finished" for result in self.results)
-        each = (time.monotonic() - self._began) / self._num_trained
-        left = format_time(each * (len(self.runs) - self._num_done))
+        num_left = len(self.unfinished())
+        left = format_time((time.monotonic() - self._began) / self._num_trained * num_left)
         why = f" (exit code {exit_code}; see {run.folder.path}/output.log)" if result.status == "failed" else ""
-        done = f"{self._num_done}/{len(self.runs)}"
+        done = f"{len(self.runs) - num_left}/{len(self.runs)}"
         number = f"{result.last_return:.5g}".replace("nan", "-")
         print(f"{done:>9} {left:>9} {result.status:9} {number:>11} {run.seed:5}  {run.label}{why}", flush=True)
         self.write()
@@ -91,7 +93,7 @@ def train_unfinished(sweep: Sweep, num_jobs: int) -> bool:
         stages.check(run.resolved.config.algorithm, run.resolved.stages, 1)
     print(f"{len(sweep.runs)} runs, {len(sweep.runs) - len(runs)} finished; {num_jobs} at a time -> {sweep.out}")
     print(f"{'done':>9} {'time left':>9} {'status':9} {'last_return':>11} {'seed':>5}  setting", flush=True)
-    return train_all(runs, Journal(sweep.out / "journal.csv"), num_jobs=num_jobs, report=sweep.report)
+    return train_all(runs, sweep.journal, num_jobs=num_jobs, report=sweep.report)
 
 
 def submit(sweep: Sweep, parsed: argparse.Namespace) -> int:

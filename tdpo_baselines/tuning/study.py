@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..harness import stages
 from ..harness.config import read_json, to_text
 from ..harness.training import EXIT_STOPPED
 from ..sweeping.definition import Definition, SweepRun, make_run, make_runs, read
@@ -92,9 +93,11 @@ class Study:
         ]
 
     def runs(self, evaluation: Evaluation) -> list[SweepRun]:
-        """Return the runs of an evaluation; raise ValueError if its values do not fit together."""
+        """Return the runs of an evaluation; raise ValueError if its values do not fit together or into memory."""
         label = ",".join(f"{key.replace(',', '+')}={to_text(value)}" for key, value in evaluation.values.items())
-        return [make_run(label, self._complete(evaluation.values), seed, self.out) for seed in evaluation.seeds]
+        runs = [make_run(label, self._complete(evaluation.values), seed, self.out) for seed in evaluation.seeds]
+        stages.check(runs[0].resolved.config.algorithm, runs[0].resolved.stages, 1)
+        return runs
 
     def with_score(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with the score of its runs."""

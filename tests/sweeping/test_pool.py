@@ -13,6 +13,9 @@ def test_journal_knows_what_is_under_way(tmp_path):
     journal.write("c", 0)
     assert journal.under_way() == {"a=1,b=2~0": os.getpid()}
     assert journal.under_way(skipped=1) == {} and len(journal) == 3
+    for name, code in (("d", 1), ("e", 1), ("e", 0), ("f", 85)):
+        journal.write(name, code)
+    assert journal.failed() == {"d"}
 
 
 def test_output_of_the_process_goes_to_the_file_and_comes_back(tmp_path, capfd):

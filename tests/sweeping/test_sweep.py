@@ -14,13 +14,18 @@ def test_new_sweep_has_all_runs_to_train_and_its_tables(tmp_path):
     assert "0/1" in sweep.summary() and (tmp_path / "runs.csv").exists() and (tmp_path / "settings.csv").exists()
 
 
-def test_run_that_ends_unfinished_is_listed_as_failed(tmp_path, capsys):
+def test_run_that_ends_with_an_error_is_listed_as_failed_until_it_is_finished(tmp_path, capsys):
     sweep = Sweep(make_runs(DEFINITION, tmp_path), tmp_path)
-    sweep.report(sweep.runs[0], 1)
+    first, second = sweep.runs
+    sweep.journal.write(first.name, 1)
+    sweep.report(first, 1)
     assert "failed" in capsys.readouterr().out and sweep.has_failed()
-    assert f"failed: gamma=0.9, seed 0; see {sweep.runs[0].folder.path}/output.log" in sweep.summary()
-    sweep.report(sweep.runs[1], 85)
+    sweep.journal.write(second.name, 85)
+    sweep.report(second, 85)
     assert sweep.results[1].status == "new"  # it was stopped, and goes on later
+    again = Sweep(make_runs(DEFINITION, tmp_path), tmp_path)
+    assert f"failed: gamma=0.9, seed 0; see {first.folder.path}/output.log" in again.summary()
+    assert again.unfinished() == again.runs
 
 
 def test_second_process_in_the_same_folder_is_refused(tmp_path):
