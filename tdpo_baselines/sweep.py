@@ -12,10 +12,12 @@ import argparse
 import dataclasses
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 from .common.parallel.tensorflow_setup import prepare_environment
 from .harness.resolve import parse_assignment
+from .run import EXIT_INTERRUPTED, EXIT_INVALID_INPUT
 from .sweeping.definition import Definition, make_runs, parse_list, parse_seeds, read, write
 
 
@@ -49,10 +51,14 @@ def define(parsed: argparse.Namespace) -> Definition:
     """Return the definition in the file, if there is one, with the arguments added."""
     base = read(parsed.file) if parsed.file else Definition()
     fixed = {name: getattr(parsed, name) for name in ("env", "alg", "preset") if getattr(parsed, name)}
+    varied = [parse_list(text) for text in parsed.vary]
+    twice = next((key for key, count in Counter(key for key, _ in varied).items() if count > 1), None)
+    if twice:
+        raise ValueError(f"--vary {twice} is given twice; write --vary {twice}=V1,V2")
     return dataclasses.replace(
         base,
         fixed={**base.fixed, **fixed, **dict(map(parse_assignment, parsed.set))},
-        cartesian={**base.cartesian, **dict(map(parse_list, parsed.vary))},
+        cartesian={**base.cartesian, **dict(varied)},
         seeds=parse_seeds(parsed.seeds) if parsed.seeds else base.seeds,
     )
 
@@ -79,9 +85,11 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # of `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:  # a second Ctrl-C
+        return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return EXIT_INVALID_INPUT
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from .common.parallel.tensorflow_setup import prepare_environment
+from .run import EXIT_INTERRUPTED, EXIT_INVALID_INPUT
 from .sweep import define
 
 SHIPPED = Path(__file__).parent.parent / "run_scripts/sweeps"
@@ -111,9 +112,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         check(parsed)
         return search(parsed)
+    except KeyboardInterrupt:  # a second Ctrl-C
+        return EXIT_INTERRUPTED
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return EXIT_INVALID_INPUT
 
 
 if __name__ == "__main__":

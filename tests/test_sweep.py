@@ -108,6 +108,7 @@ def test_stopped_sweep_saves_and_continues(tmp_path):
         (("--env", "pendulum-nlr", "--vary", "gama=0.9,1"), "did you mean '--gamma'?"),
         (("--env", "pendulum-nlr", "--vary", "gamma="), "--vary takes KEY=V1,V2"),
         (("--env", "pendulum-nlr", "--vary", "gamma=0.9", "--set", "gamma=1"), "both in fixed and in cartesian"),
+        (("--env", "pendulum-nlr", "--vary", "gamma=0.9", "--vary", "gamma=1"), "--vary gamma is given twice"),
         (("--env", "pendulum-nlr", "--jobs", "0"), "--jobs must be at least 1"),
         (("--env", "pendulum-nlr", "--seeds", "x"), "--seeds must be like"),
         (("absent.json",), "cannot read absent.json"),

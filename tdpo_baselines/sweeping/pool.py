@@ -79,6 +79,8 @@ def train_all(
                     stop.number = stop.number or (signal.SIGUSR1 if code == EXIT_STOPPED else 0)
                     report(run, code)
             except TerminatedWorkerError:  # killed from outside, such as by a lack of memory; it takes the others along
+                if len(journal) == num_lines:
+                    raise  # no run could even begin
                 lost = journal.under_way(num_lines)
                 failures.update(lost.keys() - ended)
                 for run in todo:
