@@ -87,6 +87,18 @@ def test_failed_runs_are_tried_twice_and_listed_while_the_others_finish(tmp_path
 
 
 @pytest.mark.slow
+def test_runs_of_a_process_that_was_killed_are_tried_again_and_finish_once(tmp_path):
+    process = start(tmp_path, *SWEEP)
+    while process.poll() is None and not ends(tmp_path):
+        time.sleep(0.01)
+    last = (tmp_path / "journal.csv").read_text().splitlines()[-1]
+    os.kill(int(last.split(",")[1]), signal.SIGKILL)
+    output = process.communicate(timeout=300)[0]
+    assert process.returncode == 0 and "8/8" in output, output
+    assert max(ends(tmp_path).values()) == 1
+
+
+@pytest.mark.slow
 def test_stopped_sweep_saves_and_continues(tmp_path):
     arguments = ("--env", "pendulum-nlr", "--seeds", "0-2", *TINY[:-1], "num_iterations=3000")
     process = start(tmp_path, *arguments)

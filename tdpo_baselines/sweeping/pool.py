@@ -68,31 +68,37 @@ def train_all(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     failures: Counter = Counter()
+    todo = list(runs)
     with StopRequest() as stop:
-        todo = list(runs)
         while todo and not stop.number:
-            num_lines, ended = len(journal), set()
+            num_lines, is_done = len(journal), set()
             try:
                 for run, code in run_parallel(todo, journal, num_jobs, stop):
-                    ended.add(run.name)
                     failures[run.name] += code not in (0, EXIT_STOPPED)
+                    is_done |= {run.name} if code == 0 else set()
                     stop.number = stop.number or (signal.SIGUSR1 if code == EXIT_STOPPED else 0)
                     report(run, code)
             except TerminatedWorkerError:  # killed from outside, such as by a lack of memory; it takes the others along
                 if len(journal) == num_lines:
                     raise  # no run could even begin
-                lost = journal.under_way(num_lines)
-                failures.update(lost.keys() - ended)
-                for run in todo:
-                    if run.name in lost and run.name not in ended:
-                        journal.write(run.name, EXIT_FAILED)
-                        report(run, EXIT_FAILED)
-            todo = [
-                run
-                for run in todo
-                if (run.name not in ended or failures[run.name]) and failures[run.name] < NUM_ATTEMPTS
-            ]
+                for run, code in after_crash(todo, journal, num_lines, is_done):
+                    failures[run.name] += code
+                    is_done |= {run.name} if code == 0 else set()
+                    report(run, code)
+            todo = [run for run in todo if run.name not in is_done and failures[run.name] < NUM_ATTEMPTS]
         return bool(stop.number)
+
+
+def after_crash(
+    runs: list["SweepRun"], journal: Journal, num_lines: int, is_done: set[str]
+) -> list[tuple["SweepRun", int]]:
+    """Return the runs whose ends were lost with the processes, and their exit codes; note those that were under way."""
+    events = {name: event for name, (_, event) in journal.last_events(num_lines).items()}
+    finished = [run for run in runs if events.get(run.name) == "0" and run.name not in is_done]
+    under_way = [run for run in runs if events.get(run.name) == BEGINS]
+    for run in under_way:
+        journal.write(run.name, EXIT_FAILED)
+    return [*((run, 0) for run in finished), *((run, EXIT_FAILED) for run in under_way)]
 
 
 def run_parallel(runs: list["SweepRun"], journal: Journal, num_jobs: int, stop: StopRequest) -> Iterator:

@@ -1,8 +1,9 @@
 """Training in processes that are used again."""
 
 import os
+from types import SimpleNamespace
 
-from tdpo_baselines.sweeping.pool import Journal, output_to
+from tdpo_baselines.sweeping.pool import Journal, after_crash, output_to
 
 
 def test_journal_knows_what_is_under_way(tmp_path):
@@ -16,6 +17,18 @@ def test_journal_knows_what_is_under_way(tmp_path):
     for name, code in (("d", 1), ("e", 1), ("e", 0), ("f", 85)):
         journal.write(name, code)
     assert journal.failed() == {"d"}
+
+
+def test_crash_loses_no_end_of_a_run(tmp_path):
+    journal = Journal(tmp_path / "journal.csv")
+    journal.write("before", "begins")
+    known, ended, begun, waiting = runs = [
+        SimpleNamespace(name=name) for name in ("known", "ended", "begun", "waiting")
+    ]
+    for run, event in ((known, "begins"), (known, 0), (ended, "begins"), (ended, 0), (begun, "begins")):
+        journal.write(run.name, event)
+    assert after_crash(runs, journal, 1, {"known"}) == [(ended, 0), (begun, 1)]
+    assert journal.failed() == {"begun"}
 
 
 def test_output_of_the_process_goes_to_the_file_and_comes_back(tmp_path, capfd):
