@@ -1,3 +1,5 @@
+import csv
+
 import numpy as np
 import pytest
 
@@ -23,14 +25,46 @@ def test_columns_are_read_without_an_incomplete_last_line(tmp_path):
     np.testing.assert_array_equal(progress["total_timesteps"], [100, 200, 300, 400, 500])
 
 
-def test_every_run_is_shown_and_the_median_of_each_group(tmp_path):
+def test_every_run_is_shown_and_the_interquartile_mean_of_each_group(tmp_path):
     paths = [make_run(tmp_path / f"{i}", seed=i, algorithm=name) for i, name in enumerate(("tdpo", "tdpo", "td3"))]
     (axes,) = plot.draw_curves(paths, x="total_timesteps", y="payoff", is_log=False).axes
     assert len(axes.lines) == 5
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "tdpo, leg: median of 2",
-        "td3, leg: median of 1",
+        "tdpo, leg: interquartile mean of 2",
+        "td3, leg: interquartile mean of 1",
     ]
+    assert [line.get_color() for line in axes.lines[2:]] == [plot.COLOURS["tdpo"]] + [plot.COLOURS["td3"]] * 2
+    assert len(axes.collections) == 1  # a single seed has no interval
+
+
+def test_interquartile_mean_is_of_the_middle_half():
+    values = np.array([[-1e9], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [1e9]])
+    assert plot.interquartile_mean(values) == [3.5]
+    assert plot.interquartile_mean(values[:3]) == pytest.approx([(-1e9 + 3) / 3])
+
+
+def test_bootstrap_interval_covers_the_known_mean_of_normal_seeds():
+    values = np.random.default_rng(1).normal(size=(40, 200))  # [seed, point]
+    low, high = plot.bootstrap_interval(values)
+    assert 0.85 < np.mean((low < 0) & (high > 0)) <= 1
+    np.testing.assert_allclose(np.mean(high - low), 2 * 1.96 * 1.2 / np.sqrt(40), rtol=0.15)  # 1.2: efficiency
+
+
+def test_rows_without_a_value_are_left_out_of_the_curve(tmp_path):
+    path = make_run(tmp_path)
+    RunFolder(path).progress_path.write_text("iteration,total_timesteps,payoff\n1,100,nan\n2,200,-1\n")
+    ((xs, ys),) = plot.read_curves([path], x="total_timesteps", y="payoff", is_log=True)["tdpo", "leg"]
+    assert xs.tolist() == [200] and ys.tolist() == [-1]
+
+
+def test_table_has_every_row_of_every_run(tmp_path):
+    paths = [make_run(tmp_path / f"{i}", seed=i, num_rows=2) for i in range(2)]
+    out = tmp_path / "all.csv"
+    assert plot.main([*paths, "--out", str(tmp_path / "a.png"), "--csv", str(out)]) == 0
+    rows = list(csv.DictReader(out.open()))
+    assert [(row["seed"], row["total_timesteps"]) for row in rows] == [
+        ("0", "100.0"), ("0", "200.0"), ("1", "100.0"), ("1", "200.0")
+    ]  # fmt: skip
 
 
 def test_logarithmic_axis_shows_the_distance_below_zero(tmp_path):

@@ -22,9 +22,7 @@ def test_journal_knows_what_is_under_way(tmp_path):
 def test_crash_loses_no_end_of_a_run(tmp_path):
     journal = Journal(tmp_path / "journal.csv")
     journal.write("before", "begins")
-    known, ended, begun, waiting = runs = [
-        SimpleNamespace(name=name) for name in ("known", "ended", "begun", "waiting")
-    ]
+    known, ended, begun, _ = runs = [SimpleNamespace(name=name) for name in ("known", "ended", "begun", "waiting")]
     for run, event in ((known, "begins"), (known, 0), (ended, "begins"), (ended, 0), (begun, "begins")):
         journal.write(run.name, event)
     assert after_crash(runs, journal, 1, {"known"}) == [(ended, 0), (begun, 1)]
