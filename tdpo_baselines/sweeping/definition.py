@@ -78,8 +78,9 @@ class Definition:
     def _check_scale(self) -> None:
         if not self.scale:
             return
-        unknown = next((name for name in self.scale if name not in ("reference_hz", "horizons", "counts")), None)
-        if unknown or not self.scale.get("reference_hz", 0) > 0:
+        rate = self.scale.get("reference_hz")
+        is_rate = isinstance(rate, (int, float)) and rate > 0
+        if not is_rate or not self.scale.keys() <= {"reference_hz", "horizons", "counts"}:
             raise ValueError(f"scale must have reference_hz above 0, horizons and counts, got {dict(self.scale)}")
         given = [*self.fixed, *(key for _, key, _ in self.lists())]
         names = [*self.scale.get("horizons", []), *self.scale.get("counts", [])]

@@ -37,6 +37,8 @@ def test_sweep_of_nothing_is_one_setting():
         ({"cartesian": {"seed": [1]}}, "--seeds"),
         ({"fixed": [1]}, "fixed must be an object"),
         ({"scale": {"horizons": ["gamma"]}}, "reference_hz above 0"),
+        ({"scale": {"reference_hz": "20"}}, "reference_hz above 0"),
+        ({"scale": {"reference_hz": 20, "horizon": ["gamma"]}}, "horizons and counts, got"),
         ({"scale": {"reference_hz": 20, "horizons": ["gamma"]}}, "gives no value"),
         ({"sedes": "0-2"}, "did you mean 'seeds'?"),
         ({"seeds": "2-0"}, "the last is before the first"),
