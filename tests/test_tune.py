@@ -53,7 +53,7 @@ def test_search_killed_on_its_way_ends_as_an_undisturbed_one(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--env", "leg"), "no search space of None for leg; pass FILE.json or --vary"),
+        (("--env", "leg", "--library", "random"), "no search space of None for leg; pass FILE.json or --vary"),
         ((*SPACE, "--library", "optunna"), "did you mean 'optuna'?"),
         ((*SPACE, "--library", "random", "--evaluations", "0"), "--evaluations must be at least 1"),
         ((*SPACE, "--library", "random", "--vary", "gama=0.9,1"), "did you mean '--gamma'?"),
