@@ -4,6 +4,7 @@ from setuptools import find_packages, setup
 
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "latex2mathml>=3.77"]
 FILM = ["imageio-ffmpeg>=0.5"]  # writes MP4
+TUNE = ["optuna>=4.2"]
 EXPORT = ["onnx>=1.15", "onnxruntime>=1.17"]  # the second runs what the first writes
 
 setup(
@@ -43,6 +44,8 @@ setup(
         "gym": ["gym>=0.25"],
         "export": EXPORT,
         "film": FILM,
+        "tune": TUNE,
+        "tune-all": [*TUNE, "bayesian-optimization>=3.0", "scikit-optimize>=0.10.2", "GPyOpt>=1.2.6"],
         "docs": DOCS,
         "dev": [
             "pytest>=8.0",
@@ -53,6 +56,7 @@ setup(
             "mypy>=1.11",
             *EXPORT,
             *FILM,
+            *TUNE,
             "nbclient>=0.10",
             "ipykernel>=6.29",
             *DOCS,

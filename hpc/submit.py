@@ -80,6 +80,11 @@ def clock(total: int) -> str:
     return f"{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
 
 
+def max_walltime(time: str) -> str:
+    """Return the time after which a run in a job of `time` stops by itself."""
+    return clock(seconds(time) - SECONDS_TO_SAVE // 2)
+
+
 def sweep_lines(path: Path | None) -> list[list[str]]:
     """Read the arguments in each line of a sweep's file."""
     if path is None:
@@ -93,7 +98,7 @@ def sweep_lines(path: Path | None) -> list[list[str]]:
 
 def tasks(arguments: argparse.Namespace) -> list[list[str]]:
     """Return the arguments of every run."""
-    walltime = clock(seconds(arguments.time) - SECONDS_TO_SAVE // 2)
+    walltime = max_walltime(arguments.time)
     runs, found = arguments.runs.resolve(), []
     for number, line in enumerate(sweep_lines(arguments.sweep)):
         for seed in seeds(arguments.seeds):
@@ -186,29 +191,33 @@ def new_folder(jobs: Path, name: str) -> Path:
     return folder
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for; return the exit code."""
-    parsed = parse(arguments)
-    parsed.name = parsed.name or f"{parsed.alg}-{parsed.env}".replace(":", "-").replace("/", "-")
+def submit(parsed: argparse.Namespace, all_tasks: list[list[str]]) -> int:
+    """Check the runs, write the job and submit it; return the scheduler's exit code."""
     command = SCHEDULERS[parsed.scheduler][0]
-    try:
-        all_tasks = tasks(parsed)
-        check(parsed, all_tasks)
-        if not parsed.dry_run and shutil.which(command) is None:
-            raise ValueError(f"{command} is not installed here; submit from a login node, or pass --dry-run")
-        folder = new_folder(parsed.jobs, parsed.name)
-        script = render(parsed, folder, len(all_tasks))
-        (folder / "tasks.txt").write_text("".join(" ".join(task) + "\n" for task in all_tasks))
-        (folder / "job.sh").write_text(script)
-        (folder / "again.sh").write_text(without_array(script))
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    check(parsed, all_tasks)
+    if not parsed.dry_run and shutil.which(command) is None:
+        raise ValueError(f"{command} is not installed here; submit from a login node, or pass --dry-run")
+    folder = new_folder(parsed.jobs, parsed.name)
+    script = render(parsed, folder, len(all_tasks))
+    (folder / "tasks.txt").write_text("".join(" ".join(task) + "\n" for task in all_tasks))
+    (folder / "job.sh").write_text(script)
+    (folder / "again.sh").write_text(without_array(script))
     print(f"{len(all_tasks)} run(s); script, tasks and logs are in {folder}", flush=True)
     if parsed.dry_run:
         print(f"not submitted:\n\n{script}")
         return 0
     return subprocess.run([command, str(folder / "job.sh")], cwd=folder).returncode
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit code."""
+    parsed = parse(arguments)
+    parsed.name = parsed.name or f"{parsed.alg}-{parsed.env}".replace(":", "-").replace("/", "-")
+    try:
+        return submit(parsed, tasks(parsed))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ COMMANDS = {  # name -> module with main(arguments), what it does
     "watch": ("tdpo_baselines.watch", "show the progress of runs in the terminal"),
     "report": ("tdpo_baselines.report", "write a page with configuration, curves, evaluation and a replay"),
     "export": ("tdpo_baselines.export", "write a trained policy as C, ONNX, TensorFlow or NumPy"),
+    "sweep": ("tdpo_baselines.sweep", "train many settings with many seeds"),
+    "tune": ("tdpo_baselines.tune", "search the options with the best return"),
     "submit": ("hpc.submit", "submit runs to SLURM or PBS"),
 }
 FIRST_STEPS = """\

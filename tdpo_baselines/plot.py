@@ -1,4 +1,8 @@
-"""Plot learning curves: `python -m tdpo_baselines.plot runs/* --out curves.png` shows the returns of every run."""
+"""Plot learning curves: `python -m tdpo_baselines.plot runs/* --out curves.png` shows every run, finished or not.
+
+A thick line is the interquartile mean over the seeds of an algorithm in an environment, and a band its 95 % bootstrap
+interval (1,000 resamples of the seeds), as far as all of them have come.
+"""
 
 import argparse
 import csv
@@ -18,6 +22,25 @@ LABELS = {
     "wall_time": "wall time (s)",
 }
 UNITS = {"total_timesteps": 1e6}
+COLOURS = {  # of Okabe and Ito, told apart by colour-blind readers; always the same for an algorithm
+    "tdpo": "#D55E00", "trpo": "#0072B2", "ppo1": "#009E73", "td3": "#CC79A7", "ddpg": "#E69F00", "ars": "#56B4E9",
+    "cma": "#000000",
+}  # fmt: skip
+STYLES = ("-", "--", ":", "-.")  # of environments
+NUM_RESAMPLES = 1000
+
+
+def interquartile_mean(values: np.ndarray) -> np.ndarray:
+    """Return the mean of the middle half of the seeds: values [..., seed, point] -> [..., point]."""
+    cut = values.shape[-2] // 4
+    return np.sort(values, axis=-2)[..., cut : values.shape[-2] - cut, :].mean(axis=-2)
+
+
+def bootstrap_interval(values: np.ndarray) -> np.ndarray:
+    """Return the 95 % interval of the interquartile mean over resamples of the seeds. [seed, point] -> [2, point]"""
+    chosen = np.random.default_rng(0).integers(len(values), size=(NUM_RESAMPLES, len(values)))
+    means = np.array([interquartile_mean(values[rows]) for rows in chosen])  # [resample, point]
+    return np.quantile(means, (0.025, 0.975), axis=0)
 
 
 def read_progress(path: str | Path) -> dict[str, np.ndarray]:
@@ -33,21 +56,25 @@ def read_progress(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
-    """Return a figure of all runs, one colour per algorithm and environment; thick lines are medians over seeds."""
+    """Return a figure of all runs: a colour for each algorithm, a line style for each environment."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    sign = -1 if is_log else 1
-    for number, (group, curves) in enumerate(read_curves(paths, x=x, y=y, is_log=is_log).items()):
-        colour, is_single = f"C{number}", len(curves) == 1
+    groups, sign = read_curves(paths, x=x, y=y, is_log=is_log), -1 if is_log else 1
+    environments = list(dict.fromkeys(environment for _, environment in groups))
+    for (algorithm, environment), curves in groups.items():
+        colour, style = COLOURS.get(algorithm, "0.4"), STYLES[environments.index(environment) % len(STYLES)]
+        group, is_single = f"{algorithm}, {environment}", len(curves) == 1
         for xs, ys in curves:
-            axes.plot(xs, sign * ys, color=colour, alpha=1 if is_single else 0.4, lw=1.5 if is_single else 0.8,
-                      label=group if is_single else None)  # fmt: skip
+            strength = {"alpha": 1, "lw": 1.5, "label": group} if is_single else {"alpha": 0.35, "lw": 0.8}
+            axes.plot(xs, sign * ys, color=colour, ls=style, **strength)
         if not is_single:
             grid = np.linspace(max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves), 500)
-            median = np.median([np.interp(grid, xs, ys) for xs, ys in curves], axis=0)
-            axes.plot(grid, sign * median, color=colour, lw=2, label=f"{group}: median of {len(curves)} runs")
+            values = np.array([np.interp(grid, xs, ys) for xs, ys in curves])  # [seed, point]
+            label = f"{group}: interquartile mean of {len(curves)} runs"
+            axes.plot(grid, sign * interquartile_mean(values), color=colour, ls=style, lw=2, label=label)
+            axes.fill_between(grid, *(sign * bootstrap_interval(values)), color=colour, alpha=0.2, lw=0)
     label = LABELS.get(y, y)
     axes.set(xlabel=LABELS.get(x, x), ylabel=f"- {label}" if is_log else label)
     if is_log:
@@ -58,9 +85,9 @@ def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
     return figure
 
 
-def read_curves(paths: list[str], *, x: str, y: str, is_log: bool) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the curves of all runs by algorithm and environment, without rows before the first episode's end."""
-    groups: dict[str, list] = {}
+def read_curves(paths: list[str], *, x: str, y: str, is_log: bool) -> dict[tuple[str, str], list]:
+    """Return the curves (xs, ys) of all runs by algorithm and environment, without rows before an episode's end."""
+    groups: dict[tuple[str, str], list] = {}
     for path in paths:
         config, progress = RunFolder(path).read_config(), read_progress(path)
         for name in (x, y):
@@ -72,8 +99,21 @@ def read_curves(paths: list[str], *, x: str, y: str, is_log: bool) -> dict[str, 
         if not is_known.any():
             raise ValueError(f"{y} of {path} has no number yet: no episode has ended")
         curve = (progress[x][is_known] / UNITS.get(x, 1), progress[y][is_known])
-        groups.setdefault(f"{config.algorithm}, {config.environment}", []).append(curve)
+        groups.setdefault((config.algorithm, config.environment), []).append(curve)
     return groups
+
+
+def write_csv(paths: list[str], out: str) -> None:
+    """Write the rows of all runs as one tidy table, with the run, its algorithm, environment and seed."""
+    rows = []
+    for path in paths:
+        config, progress = RunFolder(path).read_config(), read_progress(path)
+        head = {"run": path, "algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
+        rows += [{**head, **dict(zip(progress, values))} for values in zip(*(v.tolist() for v in progress.values()))]
+    with open(out, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep]):
@@ -136,13 +176,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.plot", description=__doc__, allow_abbrev=False)
     parser.add_argument("runs", nargs="+", metavar="DIR", help="run folders")
     parser.add_argument("--out", default="curves.png", metavar="FILE.png", help="file to write (default: curves.png)")
-    parser.add_argument("--x", default="total_timesteps", help="column of progress.csv (default: total_timesteps)")
+    parser.add_argument(
+        "--x",
+        default="total_timesteps",
+        help="column of progress.csv, such as wall_time or episodes (default: total_timesteps)",
+    )
     parser.add_argument("--y", default="return_mean", help="column of progress.csv (default: return_mean). Payoffs of "
                         "algorithms with different discounts cannot be compared")  # fmt: skip
+    parser.add_argument("--csv", metavar="FILE.csv", help="also write every row of all runs as one table")
     parser.add_argument("--log", action="store_true", help="logarithmic axis of the distance below zero")
     parsed = parser.parse_args(arguments)
     try:
         draw_curves(parsed.runs, x=parsed.x, y=parsed.y, is_log=parsed.log).savefig(parsed.out, dpi=120)
+        if parsed.csv:
+            write_csv(parsed.runs, parsed.csv)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

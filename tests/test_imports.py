@@ -94,6 +94,7 @@ def test_importing_the_programs_loads_neither_tensorflow_nor_mpi_nor_touches_fil
         "import sys, envs, tdpo_baselines.tdpo, tdpo_baselines.td3, tdpo_baselines.trpo\n"
         "import tdpo_baselines.run, tdpo_baselines.evaluate, tdpo_baselines.plot, tdpo_baselines.export\n"
         "import tdpo_baselines.report, tdpo_baselines.watch\n"
+        "import tdpo_baselines.sweep, tdpo_baselines.tune\n"
         "import tdpo_baselines.api, tdpo_baselines.worker, tdpo_baselines.__main__\n"
         "assert not {'tensorflow', 'mpi4py', 'matplotlib', 'onnx'} & set(sys.modules), set(sys.modules)\n"
     )

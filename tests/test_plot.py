@@ -1,3 +1,5 @@
+import csv
+
 import numpy as np
 import pytest
 
@@ -24,12 +26,13 @@ def test_columns_are_read_without_an_incomplete_last_line(tmp_path):
     np.testing.assert_array_equal(progress["total_timesteps"], [100, 200, 300, 400, 500])
 
 
-def test_every_run_is_shown_and_the_median_of_each_group(tmp_path):
+def test_every_run_is_shown_and_the_interquartile_mean_of_each_group(tmp_path):
     paths = [make_run(tmp_path / f"{i}", seed=i, algorithm=name) for i, name in enumerate(("tdpo", "tdpo", "td3"))]
     figure = plot.draw_curves(paths, x="total_timesteps", y="return_mean", is_log=False)
     (axes,), (legend,) = figure.axes, figure.legends
-    assert len(axes.lines) == 4  # a single run has no median
-    assert [text.get_text() for text in legend.get_texts()] == ["tdpo, leg: median of 2 runs", "td3, leg"]
+    assert len(axes.lines) == 4 and len(axes.collections) == 1  # a single run has neither mean nor interval
+    assert [text.get_text() for text in legend.get_texts()] == ["tdpo, leg: interquartile mean of 2 runs", "td3, leg"]
+    assert [line.get_color() for line in axes.lines[2:]] == [plot.COLOURS["tdpo"], plot.COLOURS["td3"]]
     assert axes.get_xlabel() == "timesteps (million)" and axes.get_ylabel() == "mean return per update, while training"
     np.testing.assert_allclose(axes.lines[0].get_xdata(), np.arange(1, 6) / 1e4)
 
@@ -47,6 +50,29 @@ def test_rows_before_the_end_of_the_first_episode_are_left_out(tmp_path):
     progress.write_text(progress.read_text().replace("1,100,-0.3333333333333333", "1,100,nan"))
     ((_, curves),) = plot.read_curves([path], x="iteration", y="return_mean", is_log=False).items()
     np.testing.assert_array_equal(curves[0][0], [2, 3, 4, 5])
+
+
+def test_interquartile_mean_is_of_the_middle_half():
+    values = np.array([[-1e9], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [1e9]])
+    assert plot.interquartile_mean(values) == [3.5]
+    assert plot.interquartile_mean(values[:3]) == pytest.approx([(-1e9 + 3) / 3])
+
+
+def test_bootstrap_interval_covers_the_known_mean_of_normal_seeds():
+    values = np.random.default_rng(1).normal(size=(40, 200))  # [seed, point]
+    low, high = plot.bootstrap_interval(values)
+    assert 0.85 < np.mean((low < 0) & (high > 0)) <= 1
+    np.testing.assert_allclose(np.mean(high - low), 2 * 1.96 * 1.2 / np.sqrt(40), rtol=0.15)  # 1.2: efficiency
+
+
+def test_table_has_every_row_of_every_run(tmp_path):
+    paths = [make_run(tmp_path / f"{i}", seed=i, num_rows=2) for i in range(2)]
+    out = tmp_path / "all.csv"
+    assert plot.main([*paths, "--out", str(tmp_path / "a.png"), "--csv", str(out)]) == 0
+    rows = list(csv.DictReader(out.open()))
+    assert [(row["seed"], row["total_timesteps"]) for row in rows] == [
+        ("0", "100.0"), ("0", "200.0"), ("1", "100.0"), ("1", "200.0")
+    ]  # fmt: skip
 
 
 def test_logarithmic_axis_shows_the_distance_below_zero(tmp_path):

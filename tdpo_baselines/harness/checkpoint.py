@@ -115,6 +115,11 @@ def has_checkpoints(folder: Path) -> bool:
     return bool(_newest_first(folder))
 
 
+def has_iteration(folder: Path, iteration: int) -> bool:
+    """Return whether the folder holds the checkpoint of an iteration."""
+    return is_checkpoint(folder / f"{_PREFIX}{iteration:09d}")
+
+
 def clear(folder: Path) -> None:
     """Remove all checkpoints."""
     for path in _newest_first(folder):

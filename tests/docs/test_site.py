@@ -18,10 +18,12 @@ from pages import read_blocks, read_commands
 from programs import ROOT
 
 from hpc import submit
-from tdpo_baselines import evaluate, export, plot, report, run, watch
+from tdpo_baselines import evaluate, export, plot, report, run, sweep, tune, watch
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import resolve
 from tdpo_baselines.harness.run_folder import RunFolder
+from tdpo_baselines.sweeping.definition import make_runs
+from tdpo_baselines.tuning.space import make_space
 
 spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
 hooks = importlib.util.module_from_spec(spec)
@@ -175,6 +177,17 @@ def test_plot_command_is_accepted(page, arguments, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plot, "draw_curves", lambda *arguments, **options: Figure())
     assert plot.main(shlex.split(arguments)) == 0
+
+
+@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.sweep"))
+def test_sweep_command_is_accepted(page, arguments, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    assert make_runs(sweep.define(sweep.parse(shlex.split(arguments))), tmp_path)
+
+
+@pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.tune"))
+def test_tuning_command_is_accepted(page, arguments):
+    assert make_space(tune.find_definition(tune.parse(shlex.split(arguments))))
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("hpc.submit"))

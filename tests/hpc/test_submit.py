@@ -12,6 +12,7 @@ import slurm
 from programs import ROOT, deterministic_part, mpi_environment
 
 from hpc import submit
+from tdpo_baselines import sweep
 
 QSUB = ROOT / ".qsub/usr/bin/qsub"  # where `make system-deps` unpacks it
 RUN = ("--env", "pendulum-nlr", "--time", "00:20:00")
@@ -188,3 +189,16 @@ def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undis
     cluster.run("scontrol", "requeue", f"{job}_1")  # finished: it ends at once
     cluster.wait_for(lambda: "finished already" in log.with_name("1.log").read_text(), "task 1 to say so")
     cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "task 1 to end again")
+
+
+@pytest.mark.slow
+def test_sweep_trains_as_an_array_under_slurm_and_its_results_are_collected(tmp_path, site, cluster, capfd):
+    command = ["--env", "pendulum-nlr", "--vary", "gamma=0.9,1", "--out", str(tmp_path / "sweep")]
+    command += ["--set", "num_trajectories=4", "num_branches=2", "hidden_sizes=8,8", "num_iterations=50"]
+    assert sweep.main([*command, "--submit", "slurm", "--ranks", "2", "--time", "00:20:00"]) == 0
+    job = re.search(r"Submitted batch job (\d+)", capfd.readouterr().out)[1]
+    cluster.wait_for(lambda: cluster.states(job) == {"COMPLETED"}, "both tasks to end", seconds=300)
+    assert sweep.main([*command, "--status"]) == 0
+    assert capfd.readouterr().out.count("1/1") == 2
+    assert sweep.main([*command, "--submit", "slurm"]) == 0
+    assert capfd.readouterr().out == "all runs are finished\n"

@@ -1,0 +1,172 @@
+"""Train the runs of a sweep side by side on this machine, in processes that are used again and again.
+
+Each process imports TensorFlow once and trains one run after the other through the functions of `tdpo_baselines.run`.
+`journal.csv` in the sweep's folder has a line for every beginning and end of a run.
+"""
+
+import contextlib
+import gc
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..harness.stop_request import StopRequest
+from ..harness.training import EXIT_STOPPED
+from ..run import EXIT_FAILED, parse_and_train
+
+if TYPE_CHECKING:
+    from .definition import SweepRun
+
+BEGINS = "begins"
+GOOD_ENDS = ("0", str(EXIT_STOPPED))
+NUM_ATTEMPTS = 2
+SECONDS_BETWEEN_LOOKS = 1.0
+
+
+class Journal:
+    """The file to which all processes append what they do."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def write(self, name: str, event: str | int) -> None:
+        """Append a line."""
+        line = f"{time.strftime('%Y-%m-%dT%H:%M:%S')},{os.getpid()},{name},{event}\n"
+        with open(self.path, "a") as file:  # one write of a short line, which does not mix with others
+            file.write(line)
+
+    def last_events(self, skipped: int = 0) -> dict[str, tuple[int, str]]:
+        """Return the process and the last event of every run in the lines after the first `skipped`."""
+        lines = self.path.read_text().splitlines()[skipped:] if self.path.exists() else []
+        found = {}
+        for _, process, rest in (line.split(",", 2) for line in lines):
+            name, _, event = rest.rpartition(",")
+            found[name] = int(process), event
+        return found
+
+    def under_way(self, skipped: int = 0) -> dict[str, int]:
+        """Return the runs that have begun and not ended, and their processes."""
+        return {name: process for name, (process, event) in self.last_events(skipped).items() if event == BEGINS}
+
+    def failed(self) -> set[str]:
+        """Return the runs that ended with an error."""
+        return {name for name, (_, event) in self.last_events().items() if event not in (BEGINS, *GOOD_ENDS)}
+
+    def __len__(self) -> int:
+        return len(self.path.read_text().splitlines()) if self.path.exists() else 0
+
+
+def train_all(
+    runs: list["SweepRun"], journal: Journal, *, num_jobs: int, report: Callable[["SweepRun", int], Any]
+) -> bool:
+    """Train the runs, a failed one twice; call `report(run, exit_code)` after each. Return whether it was stopped."""
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    failures: Counter = Counter()
+    todo = list(runs)
+    with StopRequest() as stop:
+        while todo and not stop.number:
+            num_lines, is_done = len(journal), set()
+            try:
+                for run, code in run_parallel(todo, journal, num_jobs, stop):
+                    failures[run.name] += code not in (0, EXIT_STOPPED)
+                    is_done |= {run.name} if code == 0 else set()
+                    stop.number = stop.number or (signal.SIGUSR1 if code == EXIT_STOPPED else 0)
+                    report(run, code)
+            except TerminatedWorkerError:  # killed from outside, such as by a lack of memory; it takes the others along
+                if len(journal) == num_lines:
+                    raise  # no run could even begin
+                for run, code in after_crash(todo, journal, num_lines, is_done):
+                    failures[run.name] += code
+                    is_done |= {run.name} if code == 0 else set()
+                    report(run, code)
+            todo = [run for run in todo if run.name not in is_done and failures[run.name] < NUM_ATTEMPTS]
+        return bool(stop.number)
+
+
+def after_crash(
+    runs: list["SweepRun"], journal: Journal, num_lines: int, is_done: set[str]
+) -> list[tuple["SweepRun", int]]:
+    """Return the runs whose ends were lost with the processes, and their exit codes; note those that were under way."""
+    events = {name: event for name, (_, event) in journal.last_events(num_lines).items()}
+    finished = [run for run in runs if events.get(run.name) == "0" and run.name not in is_done]
+    under_way = [run for run in runs if events.get(run.name) == BEGINS]
+    for run in under_way:
+        journal.write(run.name, EXIT_FAILED)
+    return [*((run, 0) for run in finished), *((run, EXIT_FAILED) for run in under_way)]
+
+
+def run_parallel(runs: list["SweepRun"], journal: Journal, num_jobs: int, stop: StopRequest) -> Iterator:
+    """Yield every run with its exit code as it ends. A stop request is passed on, and no further run begins."""
+    from joblib import Parallel, delayed
+
+    num_lines, by_name = len(journal), {run.name: run for run in runs}
+    pool = Parallel(
+        n_jobs=num_jobs, backend="loky", batch_size=1, pre_dispatch=num_jobs, return_as="generator_unordered"
+    )
+    calls = (delayed(train)(run.name, run.arguments, journal, os.getpid()) for run in runs if not stop.number)
+    is_over = threading.Event()
+    threading.Thread(target=_pass_stop_on, args=(stop, journal, num_lines, is_over), daemon=True).start()
+    try:
+        for name, code in pool(calls):
+            yield by_name[name], code
+    finally:
+        is_over.set()
+
+
+def _pass_stop_on(stop: StopRequest, journal: Journal, num_lines: int, is_over: threading.Event) -> None:
+    """Ask the processes to save and stop once this one is asked to."""
+    while not stop.number:
+        if is_over.wait(SECONDS_BETWEEN_LOOKS / 10):
+            return
+    for process in journal.under_way(num_lines).values():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGUSR1)
+
+
+def train(name: str, arguments: list[str], journal: Journal, parent: int) -> tuple[str, int]:
+    """Train or continue a run, with its output in output.log of its folder; return its name and exit code."""
+    folder = Path(next(word for word in arguments if word.startswith("--log_dir=")).partition("=")[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    journal.write(name, BEGINS)
+    is_over = threading.Event()
+    with StopRequest() as stop, output_to(folder / "output.log"):
+        threading.Thread(target=_stop_without_parent, args=(parent, is_over), daemon=True).start()
+        try:
+            code = parse_and_train([*arguments, "--resume"], stop)
+        except SystemExit:  # a traceback has been printed
+            code = EXIT_FAILED
+        finally:
+            is_over.set()
+    gc.collect()  # of compiled graphs, before the next run
+    journal.write(name, code)
+    return name, code
+
+
+def _stop_without_parent(parent: int, is_over: threading.Event) -> None:
+    """Ask this process to save and stop if the one that hands out the runs has died."""
+    while not is_over.wait(SECONDS_BETWEEN_LOOKS):
+        if parent not in (os.getppid(), os.getpid()):  # joblib uses no other process for a single job
+            os.kill(os.getpid(), signal.SIGUSR1)
+            return
+
+
+@contextlib.contextmanager
+def output_to(path: Path) -> Iterator[None]:
+    """Append all output of this process, of libraries too, to a file."""
+    saved = os.dup(1), os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        yield
+    finally:
+        for number, copy in enumerate(saved, start=1):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(file)
