@@ -175,17 +175,16 @@ def _paragraph(path: str, first_word: str) -> str:
 
 def scores() -> str:
     """Return TDPO beside its rivals: medians and worst seeds at equal steps, from the tables of results."""
-    names, rows = ("tdpo", "trpo", "ppo1", "td3", "ddpg"), []
-    for task, steps in (("pendulum-nlr", "3"), ("leg", "3"), ("Swimmer-v5", "1"), ("HalfCheetah-v5", "1")):
-        found = {name: returns for name in names if (returns := _returns(task, name))}
+    names, rows = ("tdpo", "trpo", "ppo1", "ars", "cma"), []
+    for task, steps, found in [*_suite_returns(), *_gym_returns()]:
         best = max(statistics.median(returns) for returns in found.values())
         rows.append([f"`{task}`", steps, *(_score(found.get(name), best) for name in names)])
     (solved, solved_steps), (landed, landed_steps) = (
         _first_result(name) for name in ("pendulum-nlr-tables.md", "leg-tables.md")
     )
     budget = (
-        f"In longer runs TDPO solves `pendulum-nlr` on {solved} seeds ({solved_steps} million steps) and lands "
-        f"the leg on {landed} ({landed_steps} million)."
+        f"On the paper's problems TDPO without options solves `pendulum-nlr` on {solved} seeds ({solved_steps} million "
+        f"steps) and lands the leg on {landed} ({landed_steps} million)."
     )
     header = ["task", "steps (M)", *(name.upper() for name in names)]
     return f"{table(header, rows)}\n\n{textwrap.fill(budget, 116)}"
@@ -197,20 +196,36 @@ def _score(returns: list[float] | None, best: float) -> str:
         return ""
     median = statistics.median(returns)
     bold = "**" if median == best else ""
-    return f"{bold}{median:,.0f}{bold} ({min(returns):,.0f})"
+    digits = 0 if abs(best) >= 100 else 1
+    return f"{bold}{median:,.{digits}f}{bold} ({min(returns):,.{digits}f})"
 
 
-def _returns(task: str, algorithm: str) -> list[float]:
-    """Return the return of each seed after equally many steps, none if it was not run."""
-    if task == "HalfCheetah-v5" and algorithm == "td3":
-        return []  # trained for fewer steps
-    places = [("baselines-comparison.md", [task, algorithm], 2), ("baselines-scores.md", [algorithm, task], 3)]
-    places += [("gym-table.md", [task, "tuned"], 2)] if algorithm == "tdpo" else []
-    for name, key, column in places:
-        for cells in _rows(name):
-            if cells[:2] == key:
-                return [float(value.replace(",", "")) for value in cells[column].split(", ")]
-    return []
+def _suite_returns() -> list[tuple[str, str, dict[str, list[float]]]]:
+    """Return task, millions of steps and the returns of each algorithm, of tasks that several algorithms have run."""
+    found = []
+    for name in ("suite-develop-table.md", "suite-final-table.md"):
+        header, _, *rows = _rows(name)
+        for task, steps, _, *cells in rows:
+            texts = {algorithm: re.search(r"\((.*?)\)", cell) for algorithm, cell in zip(header[3:], cells)}
+            returns = {a: [float(value) for value in text[1].split(",")] for a, text in texts.items() if text}
+            found += [(task, steps, returns)] if len(returns) > 1 else []
+    return found
+
+
+def _gym_returns() -> list[tuple[str, str, dict[str, list[float]]]]:
+    """Return the same of MuJoCo tasks, with tuned options."""
+    found = []
+    for task in ("Swimmer-v5", "HalfCheetah-v5"):
+        places = {"tdpo": ("gym-table.md", [task, "tuned"], 2)}
+        places |= {name: ("baselines-scores.md", [name, task], 3) for name in ("trpo", "ppo1")}
+        returns = {
+            algorithm: [float(value.replace(",", "")) for value in cells[column].split(", ")]
+            for algorithm, (name, key, column) in places.items()
+            for cells in _rows(name)
+            if cells[:2] == key
+        }
+        found.append((task, "1", returns))
+    return found
 
 
 def _rows(name: str) -> list[list[str]]:

@@ -16,7 +16,7 @@ from envs.leg.report import LANDING_GAMMA, has_landed
 LAST, BEST = ("--episodes", "1"), ("--episodes", "1", "--best")  # the simple leg has a single start
 
 EXPERIMENTS = {
-    "main": Experiment("Shipped settings", "leg", range(20, 30), 3.5e7),
+    "main": Experiment("No options", "leg", range(20, 30), 1.5e7),
     "paper": Experiment("The paper's settings", "leg", range(20, 22), 3.5e7, ("--preset", "paper")),
 }
 
