@@ -41,10 +41,10 @@ class Agent:
 
 RECIPES = {
     "pendulum-nlr": Agent(1e7),
-    "leg": Agent(3.5e7, use_best=True),  # a single start: its training payoff has no noise
+    "leg": Agent(1.5e7, seed=27),
     "cart-pole": Agent(1e6),
     "two-mass": Agent(1e6),
-    "birotor": Agent(1e6, seed=1),
+    "birotor": Agent(1e6),
 }
 
 
