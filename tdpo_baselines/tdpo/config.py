@@ -231,7 +231,7 @@ class Config(Settings):
         if self.is_adaptive:
             lines.append(
                 f"adaptive variant: discount {self.gamma:.6g} for {environment.horizon} steps, actions in units "
-                f"of half their range; column delta_max shows the trust region as it adapts"
+                f"of half their range; column delta_max shows the size of the steps as it adapts"
             )
         return lines
 
