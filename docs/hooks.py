@@ -194,10 +194,10 @@ def _score(returns: list[float] | None, best: float) -> str:
     """Return a cell of the table of scores."""
     if returns is None:
         return ""
-    median = statistics.median(returns)
-    bold = "**" if median == best else ""
     digits = 0 if abs(best) >= 100 else 1
-    return f"{bold}{median:,.{digits}f}{bold} ({min(returns):,.{digits}f})"
+    median, top, worst = (f"{value:,.{digits}f}" for value in (statistics.median(returns), best, min(returns)))
+    bold = "**" if median == top else ""  # also if it is best but for digits that are not shown
+    return f"{bold}{median}{bold} ({worst})"
 
 
 def _suite_returns() -> list[tuple[str, str, dict[str, list[float]]]]:
