@@ -122,11 +122,12 @@ def log_uniform(quantiles: Any, limits: Any) -> Any:
     return low * (high / low) ** quantiles
 
 
-def draw_search_scales(rng: np.random.Generator, horizon: int) -> Scales:
-    """Draw the scales of an update of the search."""
+def draw_search_scales(rng: np.random.Generator, horizon: int, longest_branch: int | None = None) -> Scales:
+    """Draw the scales of an update of the search; the length of the branches may be given."""
     shortest, longest = (max(1.0, fraction * horizon) for fraction in SEARCH_BRANCHES)
     longest = max(longest, min(SEARCH_BRANCH_STEPS, horizon))
     perturbation, branch = log_uniform(rng.random(2), np.array([SEARCH_PERTURBATIONS, (shortest, longest)]).T)
+    branch = longest_branch or branch
     hold = min(HELD_FRACTION * horizon, HELD_PART * branch)
     return Scales(perturbation, max(1, round(hold)), round(branch))
 
@@ -176,11 +177,14 @@ class AdaptiveLearner:
         self.theta = mlp.init_parameters(
             roller.layer_sizes, generator(seed, "weights"), config.output_gain, roller.style
         )
-        self.trial = Trial(self.theta)
+        self.trial = self._first_trial()
         self.observation_stats = RunningStats.of_size(O)
         num_rows = config.num_trajectories * config.num_branches * ROWS_PER_BRANCH
         shape = (NUM_REMEMBERED, num_rows)
         self.memory = Rows(np.zeros((*shape, O)), np.zeros((*shape, A)), np.zeros((*shape, 1)))  # the newest first
+
+    def _first_trial(self) -> Trial:
+        return Trial(self.theta, radius=0.0 if self._is_searching else INITIAL_RADIUS)
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, Any]:
         """Search or judge the last step, collect branches of the policy that is kept, step, and return the row."""
@@ -189,27 +193,29 @@ class AdaptiveLearner:
         search = self._search_line(plan.starts, iteration) if self._is_searching else LineSearch()
         mains, main_steps, gain = self._choose_policy(plan.select(mine))
         sample = self._collect(mains, plan.directions[mine], held_steps[mine], scales)
+        is_measured = self.observation_stats.count > 0  # the first update changes the policy that it rolled out
         self._remember(sample)
         reward_size = sample.reward_sizes.mean()
         step = self._find_step(reward_size)
         tolerated = GAIN_CAP * reward_size / (1 + (iteration / TOLERANT_UPDATES) ** 2)
         self.trial = Trial(self.theta + step.delta_theta, tolerated, self.trial.radius)
-        return self._row(sample, step, main_steps + search.num_steps, gain + search.gain * self._discounts[0])
+        num_steps, gain = main_steps + search.num_steps, gain + search.gain * self._discounts[0]
+        return {**self._row(sample, step, num_steps, gain), "is_after_update": int(is_measured)}
 
     def _draw(self, rng: np.random.Generator) -> tuple[Plan, np.ndarray, Scales]:
         """Draw starts, branch times, directions in units of actions, and how long each is held, of what scales."""
         roller, config = self.roller, self.config
-        scales = draw_search_scales(rng, roller.horizon) if self._is_searching else self._adapt_scales()
-        scales = scales._replace(longest_branch=config.max_branch_steps or scales.longest_branch)
+        longest = config.max_branch_steps
+        scales = draw_search_scales(rng, roller.horizon, longest) if self._is_searching else self._adapt_scales(longest)
         std = scales.perturbation * self._scale
         plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
         return plan, draw_held_steps(rng, plan.quantiles.shape, scales.longest_hold), scales
 
-    def _adapt_scales(self) -> Scales:
+    def _adapt_scales(self, longest_branch: int | None) -> Scales:
         """Return scales that follow the radius of the trust region."""
         horizon = self.roller.horizon
         perturbation = np.clip(PERTURBATION * self.trial.radius, *PERTURBATIONS)
-        return Scales(perturbation, max(1, round(HELD_FRACTION * horizon)), horizon)
+        return Scales(perturbation, max(1, round(HELD_FRACTION * horizon)), longest_branch or horizon)
 
     def _search_line(self, starts: np.ndarray, iteration: int) -> LineSearch:
         """Try the last step at several radii, zero among them, from the same starts; take the best."""
@@ -338,12 +344,11 @@ class AdaptiveLearner:
             "gradient_norm": step.gradient_norm,
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
-            "step_w": step.step_w,
+            "step_w": self.trial.radius if self._is_searching else step.step_w,
             "delta_max": self.trial.radius,
             "is_trust_region_bound": int(step.is_bound),
             "predicted_gain": step.predicted_gain,
             "gain": gain,
-            "is_after_update": 1,
         }
 
     def state(self) -> State:
@@ -362,4 +367,4 @@ class AdaptiveLearner:
         """Take over the policy of the stage before."""
         self.theta = state["policy"]["theta"]
         self.observation_stats = RunningStats(**state["observation_stats"])
-        self.trial = Trial(self.theta)
+        self.trial = self._first_trial()

@@ -45,7 +45,8 @@ class Config(Settings):
     output_gain: float = every(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
     max_branch_steps: int | None = every(
         None,
-        "end branches after this many steps: less variance of g, some bias; none: at the horizon",
+        "end branches after this many steps: less variance of g, some bias; none: at the horizon; adaptive: drawn anew "
+        "at every update, at the horizon if the task is paid at its end",
         low=1,
         high=10**9,
     )

@@ -70,8 +70,9 @@ def test_reaches_the_optimum_of_the_linear_quadratic_toy_without_options():
     assert linear_quadratic.mean_cost(learner.theta[:4].reshape(2, 2)) < 1.02 * best
 
 
-def test_resumed_learner_goes_on_the_same():
-    learner, again = (make_learner(birotor_kernel(), hidden_sizes=(8,)) for _ in range(2))
+@pytest.mark.parametrize("kernel", [birotor_kernel, double_well_kernel])  # a search, and judged steps
+def test_resumed_learner_goes_on_the_same(kernel):
+    learner, again = (make_learner(kernel(), hidden_sizes=(8,)) for _ in range(2))
     for iteration in range(6):
         if iteration == 3:
             again.load_state(learner.state())
