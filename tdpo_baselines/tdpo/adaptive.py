@@ -85,7 +85,7 @@ class Sample(NamedTuple):
     """Results of the branches of one update, for trajectories [N] with K branches of R rows."""
 
     observations: np.ndarray  # [N, K, R, O]
-    deltas: np.ndarray  # [N, K, R, A] half the difference of the executed actions of +delta and -delta, in half ranges
+    deltas: np.ndarray  # [N, K, R, A] half the difference of the perturbations within the limits, in half ranges
     is_outward: np.ndarray  # [N, K, R, A] 1 or -1 where the policy exceeds the upper or lower limit, else 0
     row_weights: np.ndarray  # [N, K, R] of a row in its branch; the rows of a branch sum to 1
     advantages: np.ndarray  # [N, K]
@@ -266,6 +266,7 @@ class AdaptiveLearner:
         changes = (np.clip(actions + pushes, self._low, self._high) - actions) * is_held
         branches = roll_branches(self.roller, self.theta, states, num_steps, changes - excess * is_held)
         deltas = (changes[0] - changes[1]) / 2 / self._scale
+        deltas *= (held < branches.lengths.min(axis=0)[..., None])[..., None]  # nothing after a branch's end
         rows, row_weights = spread_rows(held_steps)  # [N, K, R]
         at_rows = (np.arange(len(n))[:, None, None], np.arange(rows.shape[1])[:, None], rows)
         sample = Sample(
