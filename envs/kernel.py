@@ -41,7 +41,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What counts as success, by the measures of an episode and its payoff, or by their means over episodes."""
+    """A criterion of success, on the measures of an episode and its payoff, or on their means over episodes."""
 
     name: str  # such as "solved"
     is_met: Callable[[Mapping[str, float]], bool]

@@ -1,4 +1,4 @@
-"""What the command prints."""
+"""Tests of the printed text."""
 
 import argparse
 import csv

@@ -21,7 +21,7 @@ LIMITS = (TIMESTEPS, "num_iterations")  # that a resumed or repeated run keeps u
 
 
 class Name(NamedTuple):
-    """What tells runs with the same options apart."""
+    """Algorithm, environment and seed: they tell runs with the same options apart."""
 
     algorithm: str
     environment: str

@@ -214,7 +214,7 @@ def require_agreement(exported: Policy, network: Network, environment: Any | Non
 
 
 class Verdict(NamedTuple):
-    """Whether the means over all episodes meet the environment's criterion, and how many episodes do."""
+    """The judgement of an evaluation: do the means meet the environment's criterion, and how many episodes do."""
 
     name: str  # such as "solved"
     is_met: bool

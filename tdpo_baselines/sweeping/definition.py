@@ -36,7 +36,7 @@ LONGEST_LABEL = 80
 
 @dataclass(frozen=True)
 class Definition:
-    """What a sweep varies and what it keeps."""
+    """The options that a sweep varies, and those that it keeps."""
 
     seeds: tuple[int, ...] = (0,)
     fixed: Mapping[str, Any] = field(default_factory=dict)

@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Moments:
-    """What there is to see at M moments. Signals have names with units."""
+    """The picture and the signals at M moments. Signals have names with units."""
 
     seconds: np.ndarray  # [M]
     signals: dict[str, np.ndarray]  # [M] each; "return" is the sum of the rewards so far

@@ -1,4 +1,4 @@
-"""What an episode shows at any moment."""
+"""Show an episode at any moment."""
 
 import numpy as np
 import pytest
