@@ -103,7 +103,9 @@ def test_terminal_shows_frames_until_interrupted_and_is_left_as_it_was(tmp_path)
     make_run(tmp_path / "a", num_timesteps=4_000_000)
     controller, terminal = pty.openpty()
     command = [sys.executable, "-m", "tdpo_baselines.watch", str(tmp_path), "--every", "0.1"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     process = subprocess.Popen(command, cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal)
+    signal.signal(signal.SIGINT, before)
     os.close(terminal)
     text = ""
     while text.count("25.0%") < 2:
