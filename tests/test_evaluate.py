@@ -104,6 +104,7 @@ def test_several_policies_are_compared_in_a_table_and_a_csv_file(run, tmp_path, 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pendulum-20hz", "Pendulum-v1"])
 def test_two_ranks_give_the_same_numbers_to_the_bit(name, tmp_path, program, policy):
     folder = RunFolder(tmp_path / "run")
@@ -120,6 +121,7 @@ def test_two_ranks_give_the_same_numbers_to_the_bit(name, tmp_path, program, pol
         assert told == again and told["has_noise"] == bool(extra) and len(set(told["episodes"]["return"])) == 3
 
 
+@pytest.mark.slow
 def test_error_that_all_ranks_find_is_printed_once(run, program):
     done = program("evaluate", str(run.path), "--reset", "mass=2", ranks=2)
     assert done.returncode == 2 and done.stderr.count("error: unknown start value 'mass'") == 1

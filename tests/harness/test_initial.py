@@ -119,6 +119,7 @@ def test_repeated_run_begins_from_the_same_policy_or_is_refused(linear, tmp_path
     assert "has other parameters than the run that --config repeats" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_two_ranks_begin_with_the_same_bits(linear, tmp_path, program):
     for ranks in (1, 2):
         done = program("run", *SMALL, "--num_iterations", "2", "--init", str(linear),
