@@ -28,7 +28,12 @@ if [ -z "$mpirun" ]; then
     [ -x "$mpirun" ] || mpirun=mpirun
 fi
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-NUMBA_CACHE_DIR="$TDPO_SCRATCH/tdpo-numba-$(id -u)" # compiled code stays on the node, off the file server
+# Compiled code stays on the node, off the file server. Numba executes what it finds there: the folder must be ours alone.
+NUMBA_CACHE_DIR="$TDPO_SCRATCH/tdpo-numba-$(id -u)"
+mkdir -m 700 "$NUMBA_CACHE_DIR" 2> /dev/null
+if [ -L "$NUMBA_CACHE_DIR" ] || [ "$(stat -c '%u %a' "$NUMBA_CACHE_DIR")" != "$(id -u) 700" ]; then
+    NUMBA_CACHE_DIR=$(mktemp -d) || exit 1
+fi
 export NUMBA_CACHE_DIR
 
 say() { echo "$(date '+%F %T') task $index: $*"; }

@@ -19,6 +19,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 SCHEDULERS = {"slurm": ("sbatch", "#SBATCH --partition={}", "#SBATCH --account={}"),
               "pbs": ("qsub", "#PBS -q {}", "#PBS -A {}")}  # fmt: skip
+MAX_SEEDS = 10_000  # schedulers allow fewer tasks
 SECONDS_TO_SAVE = 300  # before the end the scheduler warns; without a warning the run stops half-way through these
 
 
@@ -58,6 +59,8 @@ def seeds(text: str) -> list[int]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ValueError(f"--seeds {part}: the last is before the first")
+        if len(found) + last - first >= MAX_SEEDS:
+            raise ValueError(f"--seeds {text}: more than {MAX_SEEDS} seeds; submit fewer at a time")
         found += range(first, last + 1)
     if len(set(found)) < len(found):
         raise ValueError(f"--seeds {text}: a seed is named twice")
@@ -179,14 +182,20 @@ def without_array(script: str) -> str:
     return re.sub(r"PBS_ARRAY_INDEX:\?[^}]*", "PBS_ARRAY_INDEX:-0", script)
 
 
+def require_plain(path: Path, remedy: str) -> None:
+    """Raise ValueError if a path has characters that a shell or a scheduler would interpret."""
+    odd = re.search(r"[^\w./+,=:~-]", str(path))
+    if odd:
+        raise ValueError(f"{path} has {odd[0]!r} in its name, which batch scripts cannot handle; {remedy}")
+
+
 def new_folder(jobs: Path, name: str) -> Path:
     """Create jobs/NAME-1, or the next number that is free."""
     number = 1
     while (jobs / f"{name}-{number}").exists():
         number += 1
     folder = (jobs / f"{name}-{number}").resolve()
-    if any(character.isspace() for character in str(folder)):
-        raise ValueError(f"{folder} has a space in its name, which schedulers cannot handle; pass another --jobs")
+    require_plain(folder, "pass another --jobs")
     folder.mkdir(parents=True)
     return folder
 
@@ -194,6 +203,7 @@ def new_folder(jobs: Path, name: str) -> Path:
 def submit(parsed: argparse.Namespace, all_tasks: list[list[str]]) -> int:
     """Check the runs, write the job and submit it; return the scheduler's exit code."""
     command = SCHEDULERS[parsed.scheduler][0]
+    require_plain(CHECKOUT, "move the checkout")
     check(parsed, all_tasks)
     if not parsed.dry_run and shutil.which(command) is None:
         raise ValueError(f"{command} is not installed here; submit from a login node, or pass --dry-run")

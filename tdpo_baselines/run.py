@@ -166,7 +166,7 @@ def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
         return exit_code
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
-    except Exception:
+    except BaseException:  # an environment that calls sys.exit too: the other ranks would wait for ever
         text = rank_traceback(comm)
         sys.stderr.write(text)
         with contextlib.suppress(OSError):

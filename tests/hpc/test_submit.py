@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import slurm
@@ -46,6 +47,9 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
         (("--seeds", "5-2"), "the last is before the first"),
         (("--seeds", "a"), "--seeds must be like"),
         (("--seeds", "1,1"), "named twice"),
+        (("--seeds", "0-99999999"), "more than 10000 seeds"),
+        (("--jobs", "jobs$(touch injected)"), "has '$' in its name"),
+        (("--jobs", "two words"), "has ' ' in its name"),
         (("--time", "1h"), "--time must be HH:MM:SS"),
         (("--time", "00:05:00"), "must be more than 10 minutes"),
         (("--ranks", "0"), "--ranks must be at least 1"),
@@ -202,3 +206,27 @@ def test_sweep_trains_as_an_array_under_slurm_and_its_results_are_collected(tmp_
     assert capfd.readouterr().out.count("1/1") == 2
     assert sweep.main([*command, "--submit", "slurm"]) == 0
     assert capfd.readouterr().out == "all runs are finished\n"
+
+
+@pytest.mark.parametrize("prepare", ["nothing", "open to others", "a link"])
+def test_numba_executes_no_file_that_another_user_could_have_written(tmp_path, prepare, monkeypatch):
+    predictable = tmp_path / f"tdpo-numba-{os.getuid()}"
+    if prepare == "open to others":
+        predictable.mkdir()
+        predictable.chmod(0o777)
+    elif prepare == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        predictable.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "tasks.txt").write_text("--env leg\n")
+    monkeypatch.setenv("TDPO_SCRATCH", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    wrapper = tmp_path / "mpirun"
+    wrapper.write_text("#!/bin/sh\nprintenv NUMBA_CACHE_DIR\n")
+    wrapper.chmod(0o700)
+    monkeypatch.setenv("TDPO_MPIRUN", str(wrapper))
+    done = subprocess.run(
+        ["bash", str(ROOT / "hpc/job.sh"), str(tmp_path / "tasks.txt"), "0", "1"], capture_output=True, text=True
+    )
+    used = Path(done.stdout.splitlines()[1])
+    assert used.stat().st_mode & 0o777 == 0o700 and not used.is_symlink()
+    assert (used == predictable) is (prepare == "nothing")
