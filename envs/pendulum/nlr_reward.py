@@ -6,7 +6,7 @@ It should oscillate about an offset, inside a frequency band, with a bounded amp
 import math
 from typing import NamedTuple
 
-from numba import njit
+from tdpo_baselines.common.networks.code_cache import cached_jit
 
 NUM_STEPS = 200
 DT = 0.05  # s
@@ -24,14 +24,14 @@ class NLRParams(NamedTuple):
     use_cos_sin: bool
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def trajectory_reward(params, angles):
     """Return the reward of a finished episode."""
     frequency, offset, amplitude = reward_terms(params, angles)
     return REWARD_SCALE * (frequency + offset + amplitude)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def reward_terms(params, angles):
     """Return R_freq, R_offset and R_amp of the paper's appendix."""
     offset, amplitude, band_share = spectrum_measures(params, angles)
@@ -40,7 +40,7 @@ def reward_terms(params, angles):
     return 0.1 * (band_share - 1.0), -abs(offset - params.offset), amplitude_term
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def spectrum_measures(params, angles):
     """Return the mean angle, ||Theta+|| / 200 and the in-band share of ||Theta+||^2.
 
@@ -62,19 +62,19 @@ def spectrum_measures(params, angles):
     return offset, norm / num, in_band / (norm + 1e-6) ** 2
 
 
-@njit(cache=True)
+@cached_jit()
 def first_bin(frequency):
     """Return the lowest Fourier bin at or above a frequency in Hz."""
     return math.ceil(frequency * NUM_STEPS * DT - 1e-6)
 
 
-@njit(cache=True)
+@cached_jit()
 def last_bin(frequency):
     """Return the highest Fourier bin at or below a frequency in Hz."""
     return math.floor(frequency * NUM_STEPS * DT + 1e-6)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def bin_power(angles, offset, k):
     """Return |FFT(angles - offset)[k]|^2, rotating a phasor instead of calling sine 200 times."""
     turn = 2.0 * math.pi * k / angles.shape[0]

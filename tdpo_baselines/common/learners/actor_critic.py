@@ -11,9 +11,9 @@ Shapes: N streams, n of them on this rank, L steps of each per update, O observa
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ..networks import mlp
+from ..networks.code_cache import cached_jit
 from ..networks.normalisation import RunningStats, fold_normalisation, unfold_normalisation
 from ..optim.adam import Adam
 from ..parallel.comm import Comm
@@ -51,7 +51,7 @@ def generalised_advantage_estimation(
     return _discounted_sums(delta, gamma * lam * ~segments.is_last)
 
 
-@njit(cache=True)
+@cached_jit()
 def _discounted_sums(terms, factors):
     """Return sums with sums[t] = terms[t] + factors[t] sums[t + 1], along the last axis."""
     sums = np.zeros_like(terms)

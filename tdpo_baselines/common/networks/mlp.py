@@ -14,8 +14,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from .code_cache import cached_jit
 from .simd import expm1, fma, load, load_repeated, reduce_argument, store, tanh_from_expm1, tanh_scalar
 from .templates import compile_template
 
@@ -161,7 +161,7 @@ class Forward:
         return outputs.reshape(*observations.shape[:-1], self._sizes[-1])
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def copy_aligned(theta):
     """Return a copy that begins on a cache line."""
     memory = np.empty(theta.size + 8)
@@ -210,7 +210,7 @@ def _add_linear_part(theta, activations, num):
     scale(theta, activations, num)
 
 
-@njit(cache=True)
+@cached_jit()
 def _keep(theta, activations, num):
     """Leave the outputs unscaled."""
 

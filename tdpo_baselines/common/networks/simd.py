@@ -13,6 +13,8 @@ from numba.core.cgutils import get_or_insert_function
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, lower_cast, models, register_model
 
+from .code_cache import cached_jit
+
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # ln 2 in two parts: the product with a small integer is exact
 LN2_LOW = 1.9082149292705877e-10
@@ -228,14 +230,14 @@ def tanh_from_expm1(e, x):
     return copysign(e / (2.0 + e), x)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def tanh_scalar(x):
     """Return the tanh of a number."""
     rounded, r = reduce_argument(x)
     return tanh_from_expm1(expm1(rounded, r), x)
 
 
-@njit(cache=True, error_model="numpy")
+@cached_jit(error_model="numpy")
 def tanh(x):
     """Return the tanh of a contiguous array, ten times as fast as NumPy does without AVX-512."""
     result = np.empty_like(x)

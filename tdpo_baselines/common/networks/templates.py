@@ -4,7 +4,7 @@ A closure would do the same, but numba sees a new one in every process and compi
 misses changes in other files. Here a function gets a namespace of its own, in which constants are known to the
 compiler, and a name that changes with everything it was made from, so that a stale cache is never used.
 
-Functions below a template must not have `cache=True` themselves if they call functions of other files. Helpers of an
+Functions below a template must not be `cached_jit` themselves if they call functions of other files. Helpers of an
 intrinsic must be in its file.
 """
 
@@ -17,7 +17,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from numba import jit
+
+from .code_cache import cached_jit
 
 _compiled: dict[str, Any] = {}
 
@@ -34,8 +35,8 @@ def compile_template(template, **bound):
     if name not in _compiled:
         copy = FunctionType(function.__code__, names, name)
         copy.__qualname__, copy.__module__ = name, function.__module__
-        options = {"nopython": True, **getattr(template, "targetoptions", {}), "error_model": "numpy"}
-        _compiled[name] = jit(cache=True, **options)(copy)
+        options = {**getattr(template, "targetoptions", {}), "error_model": "numpy"}
+        _compiled[name] = cached_jit(**options)(copy)
     return _compiled[name]
 
 

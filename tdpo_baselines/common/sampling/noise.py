@@ -13,7 +13,8 @@ of a checkpoint. The relative bandwidth is in (0, 1].
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..networks.code_cache import cached_jit
 
 KINDS = ("gaussian", "ou", "pink", "lowpass")
 NUM_OCTAVES = 12
@@ -51,7 +52,7 @@ class Colour(NamedTuple):
         return filtered.sum(axis=-1) / np.sqrt(len(self.poles)), last.reshape(state.shape)
 
 
-@njit(cache=True)
+@cached_jit()
 def _filter(signal, state, poles):
     """Filter signal [T, M] in place, a filter per column; `state` [M] is the last value."""
     gains = np.sqrt(1 - poles**2)
