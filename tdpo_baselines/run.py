@@ -70,7 +70,9 @@ def make_parser() -> Parser:
         add(f"--{field.name}", metavar=kind, help=field.metadata["meaning"] + default)
     add("--resume", action="store_true", help="continue the run in --log_dir with its own options, or start it if "
         "there is none")  # fmt: skip
-    add("--tensorboard", action="store_true", help="also write TensorBoard events (needs the tensorboard extra)")
+    add("--track", metavar="NAME", action="append", default=[], help="also log to tensorboard, wandb or trackio; each "
+        "needs the extra of its name. A resumed run continues the same tracked run")  # fmt: skip
+    add("--tensorboard", action="append_const", const="tensorboard", dest="track", help="short for --track tensorboard")
     add("--quiet", action="store_true", help="print errors only")
     return parser
 
@@ -154,7 +156,7 @@ def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
 
     config, exit_code = run.config, EXIT_INVALID_INPUT
     folder = RunFolder(parsed.log_dir or default_path(config.algorithm, config.environment, config.seed))
-    how = {"is_resumed": parsed.resume, "is_quiet": parsed.quiet, "use_tensorboard": parsed.tensorboard}
+    how = {"is_resumed": parsed.resume, "is_quiet": parsed.quiet, "track": parsed.track}
     try:
         training = set_up(run, folder, comm, stop, **how)
         exit_code = EXIT_FAILED

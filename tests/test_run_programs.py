@@ -133,6 +133,7 @@ def test_tensorboard_events_are_written_or_the_remedy_is_named(program, tmp_path
     process = program("run", *SMALL, "--num_iterations", "2", "--log_dir", str(tmp_path / "run"), "--tensorboard")
     if importlib.util.find_spec("tensorboard") is None:
         assert process.returncode == 2 and "tdpo_baselines[tensorboard]" in process.stderr
+        assert not (tmp_path / "run").exists()
     else:
         assert process.returncode == 0 and list((tmp_path / "run" / "tensorboard").glob("events*"))
 

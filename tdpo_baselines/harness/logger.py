@@ -119,18 +119,18 @@ class Console:
     LINES_BETWEEN_HEADERS = 25
 
     def __init__(self, is_quiet: bool):
-        self._is_quiet = is_quiet
+        self.is_quiet = is_quiet
         self._next_line = 0.0
         self._num_lines = 0
 
     def say(self, text: str) -> None:
         """Print a line."""
-        if self._is_quiet:
+        if self.is_quiet:
             return
         try:
             print(text, flush=True)
         except BrokenPipeError:  # of `| head`, which must not end the run
-            self._is_quiet = True
+            self.is_quiet = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def show(self, row: dict, *, fraction_done: float, seconds_left: float, is_last: bool) -> None:

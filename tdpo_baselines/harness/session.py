@@ -1,12 +1,13 @@
 """Set up a session of a run: check it, open its folder, announce it, and make its learners."""
 
 import dataclasses
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from ..common.parallel.comm import Comm
-from . import initial, registry, stages
+from . import initial, registry, stages, tracking
 from .budget import format_count
 from .contracts import Learner
 from .logger import Console
@@ -24,21 +25,20 @@ def set_up(
     *,
     is_resumed: bool = False,
     is_quiet: bool = False,
-    use_tensorboard: bool = False,
+    track: Sequence[str] = (),
 ) -> Training:
     """Return what trains the run, ready to go on. All ranks call this together; invalid input is `Refused` on all."""
     console, first = Console(is_quiet or comm.rank > 0), run.config
     comm.check_equal({"config.json": np.frombuffer(first.to_json().encode(), np.uint8)})  # hosts may see other files
     comm.on_root(lambda: stages.check(first.algorithm, run.stages, comm.size))
+    comm.on_root(lambda: tracking.require(track))
     config, theta = comm.on_root(lambda: initial.take_over(first, run.stages[-1], folder, is_resumed=is_resumed))
     made_with = versions() | {"num_ranks": comm.size, "preset": run.preset}
     made_with |= {name: getattr(run.budget, name) for name in LIMITS}
     comm.on_root(lambda: folder.open(dataclasses.replace(config, made_with=made_with), is_resumed=is_resumed))
     announce(run, folder, comm, console)
     makers = [partial(make_learner, run, stage, comm) for stage in run.stages]
-    training = Training(makers, config, folder, comm, run.budget, console, stop)
-    if use_tensorboard:
-        comm.on_root(training.open_tensorboard)
+    training = Training(makers, config, folder, comm, run.budget, console, stop, track)
     training.prepare(is_resumed=is_resumed, initial_theta=theta)
     return training
 

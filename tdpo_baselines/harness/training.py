@@ -4,7 +4,6 @@ All ranks run this loop in step; only rank 0 writes.
 """
 
 import dataclasses
-import importlib.util
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,6 @@ import numpy as np
 
 from ..common.parallel.checks import NotFinite, require_finite
 from ..common.parallel.comm import Comm
-from ..common.parallel.tensorflow_setup import load_tensorflow
 from . import checkpoint
 from .budget import Budget
 from .contracts import Component, Learner, Row, State
@@ -26,6 +24,7 @@ from .logger import Console, ProgressCSV, TimeLeft, format_time
 from .run_folder import RunConfig, RunFolder
 from .stages import StagedLearner
 from .stop_request import StopRequest
+from .tracking import Trackers
 
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
@@ -70,14 +69,15 @@ class Training:
         budget: Budget,
         console: Console,
         stop: StopRequest,
+        track: Sequence[str] = (),
     ):
-        """Take functions that make the learners of the stages, the run's own last."""
+        """Take functions that make the learners of the stages, the run's own last, and names of trackers."""
         self._staged = StagedLearner(learners, (stage["timesteps"] for stage in config.stages))
         self._config, self._folder, self._comm = config, folder, comm
         self._budget, self._console, self._stop = budget, console, stop
         self._progress = Progress()
         self._csv: ProgressCSV | None = None
-        self._events = None
+        self._trackers, self._track = Trackers(console.say), track
         self._rows: list[dict] = []  # not in the log yet
         self._next_report = 0  # iteration
         self._has_warned = False
@@ -148,12 +148,6 @@ class Training:
             raise ValueError(f"the checkpoint in {self._folder.path} has no {what}; pass another --log_dir")
         return state
 
-    def open_tensorboard(self) -> None:
-        """Write every row as TensorBoard events too, from now on. Rank 0 calls this."""
-        if importlib.util.find_spec("tensorboard") is None:
-            raise ValueError('--tensorboard needs TensorBoard: pip install "tdpo_baselines[tensorboard]"')
-        self._events = load_tensorflow().summary.create_file_writer(str(self._folder.path / "tensorboard"))
-
     def is_finished(self) -> bool:
         """Return whether the budget is used up."""
         return self._budget.fraction_done(self._progress) >= 1.0
@@ -175,8 +169,10 @@ class Training:
             if is_saving:
                 self._save()
             if stop_reason and not self.is_finished():
+                self._trackers.finish()
                 self._console.say(f"stopped at iteration {progress.iteration} ({stop_reason}); continue with --resume")
                 return EXIT_STOPPED
+        self._trackers.finish()
         best = "" if progress.best_theta is None else f", best payoff {progress.best_payoff:.6g}"
         self._console.say(
             f"finished: {progress.iteration} iterations, {progress.total_timesteps} timesteps, "
@@ -186,6 +182,7 @@ class Training:
 
     def _open_log(self) -> None:
         self._csv = ProgressCSV(self._folder.progress_path, last_iteration=self._progress.iteration)
+        self._trackers.open(self._track, self._folder, self._config, is_quiet=self._console.is_quiet)
 
     def _iterate(self) -> dict[str, Any]:
         """Make one update and count it; return the learner's row."""
@@ -270,9 +267,8 @@ class Training:
         budget, iteration = self._budget, self._progress.iteration
         assert self._csv is not None
         self._csv.write(self._rows)
+        self._trackers.log(self._rows)
         for row in self._rows:
-            if self._events is not None:
-                write_events(self._events, row)
             self._warn_if_stuck(row)
         now = time.monotonic()
         elapsed = now - self._began
@@ -325,11 +321,3 @@ class Training:
 def copy_state(state: State) -> State:
     """Return a copy that a learner's changes in place do not reach."""
     return {component: {name: np.copy(a) for name, a in arrays.items()} for component, arrays in state.items()}
-
-
-def write_events(writer, row: dict) -> None:
-    """Write a row of progress.csv as TensorBoard scalars over timesteps."""
-    tf = load_tensorflow()
-    with writer.as_default(step=row["total_timesteps"]):
-        for name, value in row.items():
-            tf.summary.scalar(name, value)

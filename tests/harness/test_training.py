@@ -271,9 +271,3 @@ def test_gradient_of_zero_is_pointed_out_once(tmp_path, capsys):
 
     toy_training(tmp_path, Stuck(), is_quiet=False).run()
     assert capsys.readouterr().out.count("the gradient is exactly zero") == 1
-
-
-def test_tensorboard_without_the_library_names_the_remedy(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"tdpo_baselines\[tensorboard\]"):
-        toy_training(tmp_path).open_tensorboard()

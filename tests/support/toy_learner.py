@@ -61,12 +61,13 @@ def toy_training(
     config=None,
     stop=None,
     comm=None,
+    track=(),
 ) -> Training:
     """Return a training that is ready to run, of one new toy learner or of the given ones as stages."""
     folder, comm, config = RunFolder(path), comm or Comm(), config or toy_config()
     folder.open(config, is_resumed=is_resumed)
     budget = Budget(10**9, num_iterations, checkpoint_every, checkpoint_minutes=1e9, max_walltime=max_walltime)
     makers = [(lambda learner=learner: learner) for learner in learners or (ToyLearner(),)]
-    training = Training(makers, config, folder, comm, budget, Console(is_quiet), stop or StopRequest())
+    training = Training(makers, config, folder, comm, budget, Console(is_quiet), stop or StopRequest(), track)
     training.prepare(is_resumed=is_resumed)
     return training
