@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: venv demo test check docs bench faults system-deps clean
+.PHONY: venv demo test check docs bench faults fuzz system-deps clean
 venv: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
@@ -53,6 +53,11 @@ bench: venv
 
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
+
+MINUTES ?= 10
+fuzz: venv
+	end=$$(($$(date +%s) + 60 * $(MINUTES))); while [ $$(date +%s) -lt $$end ]; do \
+	$(BIN)/python -m pytest tests/test_properties.py --hypothesis-profile=fuzz || exit 1; done
 
 # Optional, on Debian as root: packages without which some tests are skipped (a private Slurm, hosts with sshd, shellcheck,
 # OpenGL for films, Chromium for reports).

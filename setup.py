@@ -54,6 +54,7 @@ setup(
         "dev": [
             "pytest>=8.0",
             "pytest-xdist>=3.5",
+            "hypothesis>=6.100",
             "scipy>=1.11",
             "gym>=0.26",
             "ruff>=0.6",

@@ -56,8 +56,8 @@ def delayed_step(params, state, action):
 
 def check_delay(delay_steps: int) -> int:
     """Return `delay_steps` as an int, or raise ValueError."""
-    if isinstance(delay_steps, bool) or delay_steps != int(delay_steps) or not 0 <= delay_steps <= 10_000:
-        raise ValueError(f"delay_steps must be a whole number from 0 to 10000, got {delay_steps!r}")
+    if isinstance(delay_steps, bool) or delay_steps != int(delay_steps) or not 0 <= delay_steps <= 1000:
+        raise ValueError(f"delay_steps must be a whole number from 0 to 1000, got {delay_steps!r}")
     return int(delay_steps)
 
 

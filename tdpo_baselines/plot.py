@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .harness.logger import read_columns
 from .harness.robustness import Sweep
 from .harness.run_folder import RunFolder
 
@@ -28,6 +29,7 @@ COLOURS = {  # of Okabe and Ito, told apart by colour-blind readers; always the 
 }  # fmt: skip
 STYLES = ("-", "--", ":", "-.")  # of environments
 NUM_RESAMPLES = 1000
+MAX_LABEL = 120  # characters
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
@@ -45,14 +47,14 @@ def bootstrap_interval(values: np.ndarray) -> np.ndarray:
 
 def read_progress(path: str | Path) -> dict[str, np.ndarray]:
     """Read the columns of a run's progress.csv, without an incomplete last line."""
-    folder = RunFolder(path)
-    if not folder.progress_path.is_file():
-        raise ValueError(f"{path} has no progress.csv")
-    complete = [line for line in folder.progress_path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    header, *rows = list(csv.reader(complete)) or [[]]
-    if not rows:
-        raise ValueError(f"{folder.progress_path} has no rows yet")
-    return {name: np.array(column, dtype=float) for name, column in zip(header, zip(*rows))}
+    columns = read_columns(RunFolder(path).progress_path)
+    return {name: np.frombuffer(column) for name, column in columns.items()}
+
+
+def plain(text: str) -> str:
+    """Return a text that Matplotlib shows as it is, without mathematics in it, and not too long for a line."""
+    shown = text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 3]}..."
+    return shown.replace("$", r"\$").lstrip("_")  # an underscore at the beginning would hide it
 
 
 def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
@@ -65,7 +67,7 @@ def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
     environments = list(dict.fromkeys(environment for _, environment in groups))
     for (algorithm, environment), curves in groups.items():
         colour, style = COLOURS.get(algorithm, "0.4"), STYLES[environments.index(environment) % len(STYLES)]
-        group, is_single = f"{algorithm}, {environment}", len(curves) == 1
+        group, is_single = plain(f"{algorithm}, {environment}"), len(curves) == 1
         for xs, ys in curves:
             strength = {"alpha": 1, "lw": 1.5, "label": group} if is_single else {"alpha": 0.35, "lw": 0.8}
             axes.plot(xs, sign * ys, color=colour, ls=style, **strength)
@@ -132,7 +134,7 @@ def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep]):
 
 def _draw_sweep_curves(figure, axes, names: Sequence[str], sweeps: Sequence[Sweep]) -> None:
     for name, each in zip(names, sweeps):
-        axes.plot(each.values[0], each.returns, "o-", ms=4, label=name)
+        axes.plot(each.values[0], each.returns, "o-", ms=4, label=plain(name))
     for number, own in enumerate({each.own[0] for each in sweeps} - {None}):
         axes.axvline(own, color="0.5", lw=1, ls=":", label="" if number else "in training")
     axes.set(xlabel=sweeps[0].names[0], ylabel="mean return", xticks=sweeps[0].values[0])
@@ -148,7 +150,7 @@ def _draw_heat_maps(figure, panels, names: Sequence[str], sweeps: Sequence[Sweep
         image = panel.imshow(each.returns.T, origin="lower", aspect="auto", vmin=limits[0], vmax=limits[1])
         panel.set_xticks(range(len(xs)), [f"{value:.4g}" for value in xs])
         panel.set_yticks(range(len(ys)), [f"{value:.4g}" for value in ys])
-        panel.set(xlabel=each.names[0], ylabel=each.names[1], title=name)
+        panel.set(xlabel=each.names[0], ylabel=each.names[1], title=plain(name))
         for index, value in np.ndenumerate(each.returns):
             colour = "white" if value < sum(limits) / 2 else "black"
             text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .harness.logger import ProgressReader, format_time
+from .harness.logger import COLUMNS_OF_RUNS, ProgressReader, format_time
 from .harness.run_folder import RunFolder
 from .viewing.terminal import draw_curve, printable
 
@@ -36,7 +36,7 @@ class WatchedRun:
     def __init__(self, path: Path):
         self.folder = RunFolder(path)
         self.rows: list[dict] = []
-        self._reader = ProgressReader(self.folder.progress_path)
+        self._reader = ProgressReader(self.folder.progress_path, COLUMNS_OF_RUNS)
 
     def read(self) -> None:
         """Read new rows and the config, whose budget changes when a run is continued."""

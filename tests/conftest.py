@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from programs import ROOT, command, mpi_environment
 
 from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
 
 prepare_environment()
+settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True, database=None)
+settings.register_profile("fuzz", max_examples=3000, deadline=None, print_blob=True)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ INVALID = {
     f"{LEG} --set variant=basic max_branch_steps=5 held_steps=6": "max_branch_steps must be at least held_steps",
     "--env Pendulum-v1 --alg td3 --num_trajectories 3": "pass --set batch_size=129 buffer_size=200001",
     "--env Pendulum-v1 --set env.g=nan": "env.g must be a finite number",
-    "--env Pendulum-v1 --set env.max_episode_steps=10000000000000": "actions of env.max_episode_steps need",
+    "--env Pendulum-v1 --set env.max_episode_steps=10000000000000": "must be a number from 0 to 1000000",
     "": "--env is missing",
 }
 

@@ -86,11 +86,11 @@ def test_folders_of_runs_are_searched_and_other_folders_left_out(tmp_path):
 
 
 def test_one_frame_is_printed(tmp_path, capsys):
-    make_run(tmp_path / "a", environment="leg\x1b[2J", num_timesteps=4_000_000)
+    make_run(tmp_path / "a\x1b[2J", num_timesteps=4_000_000)
     assert main([str(tmp_path), "--once", "--y", "return_mean"]) == 0
     text = capsys.readouterr().out
-    assert "tdpo on leg?[2J, seed 3" in text and "25.0%" in text and "\x1b" not in text
-    assert main([str(tmp_path / "a" / "best"), "--once"]) == 0
+    assert "a?[2J  tdpo on leg, seed 3" in text and "25.0%" in text and "\x1b" not in text
+    assert main([str(tmp_path / "a\x1b[2J" / "best"), "--once"]) == 0
     assert capsys.readouterr().out.startswith("no runs yet in")
 
 

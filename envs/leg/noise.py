@@ -12,6 +12,7 @@ from numba import njit, uint64
 
 from .params import NOISE, NOISE_SEED, STEP
 
+MAX_TEMPLATE_BYTES = 2**26
 NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE = 0, 1, 2
 
 # Statistics of the authors' hardware: (hip, knee).
@@ -99,8 +100,11 @@ def rate_noise(params, state):
 
 def read_template(path: str) -> np.ndarray:
     """Return rows of (hip, knee) in rad/s at 4 kHz from a CSV file without a header. [R, 2]"""
+    file = Path(path).expanduser()
+    if file.exists() and not (file.is_file() and file.stat().st_size <= MAX_TEMPLATE_BYTES):
+        raise ValueError(f"noise_template must be a CSV file of at most {MAX_TEMPLATE_BYTES:,} bytes, got {path}")
     try:
-        template = np.loadtxt(Path(path).expanduser(), delimiter=",", ndmin=2)
+        template = np.loadtxt(file, delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
         raise ValueError(f"noise_template must be a CSV file of two columns, hip and knee (rad/s): {error}") from error
     if template.shape[0] < 1 or template.shape[1] != 2 or not np.all(np.isfinite(template)):

@@ -3,79 +3,142 @@
 `state["policy"]["theta"]` is `policy/theta/.ATTRIBUTES/VARIABLE_VALUE` for `tf.train.load_checkpoint(FOLDER/state)`.
 A checkpoint appears under its name only when it is complete, so a kill at any moment leaves the ones before it intact.
 TensorFlow stores a checksum with every array; a checkpoint that fails it is skipped. Nothing is ever unpickled.
+Writing goes through the opened folder: if that is removed or replaced meanwhile, what is in its place is left alone.
+Only folders named iteration-N, and only our files in them, are ever removed.
 """
 
 import contextlib
-import errno
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..common.files import sync_folder
+from ..common.parallel.checks import require_memory
 from ..common.parallel.tensorflow_setup import load_tensorflow
+from .bundle import DATA, INDEX, read_index
 from .upgrade import is_old, upgrade
 
-_PREFIX = "iteration-"
+REPLAY = "replay"  # component that only training needs, and the beginning of its names in old checkpoints
+MAX_BYTES = 2**32  # of a checkpoint without its replay
+_NAME = re.compile(r"iteration-\d{9,18}")
+_PARTIAL = re.compile(r"\.partial-\d+")
 _FILES = "state"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's name for the value of a variable
 
 
-def save(folder: Path, iteration: int, state: dict[str, Any], *, keep: int) -> None:
-    """Write `state` as folder/iteration-N and remove all but the newest `keep`."""
+def save(
+    folder: Path, iteration: int, state: dict[str, Any], *, keep: int, is_ours: Callable[[], bool] = lambda: True
+) -> None:
+    """Write `state` as folder/iteration-N and remove all but the newest `keep`.
+
+    Raise OSError if that fails, or if `is_ours` says that another run's folder has taken the place of this one.
+    """
     tf = load_tensorflow()
-    target = folder / f"{_PREFIX}{iteration:09d}"
-    partial = folder / f".partial-{os.getpid()}"
+    name, partial = _name(iteration), f".partial-{os.getpid()}"
     try:
-        for left_by_killed in folder.glob(".partial-*"):
-            shutil.rmtree(left_by_killed, ignore_errors=True)
-        partial.mkdir()  # fails if the folder has disappeared, which must not be created again
-        with _require_folder(folder):
-            variables = tf.nest.map_structure(lambda value: tf.Variable(_exact(value), trainable=False), state)
-            tf.train.Checkpoint(**variables).write(str(partial / _FILES))
-        _sync(partial)
-        newer_or_same = [path for path in _newest_first(folder) if path >= target]  # unreadable: they were skipped
-        for path in newer_or_same:
-            shutil.rmtree(path)
-        partial.rename(target)
-        _sync(folder)
-        for old in _newest_first(folder)[keep:]:
-            shutil.rmtree(old)
+        with _opened(folder) as opened:
+            if not is_ours():
+                raise FileNotFoundError(0, "another folder is in its place")
+            for left_by_killed in _listed(opened, _PARTIAL):
+                shutil.rmtree(left_by_killed, ignore_errors=True, dir_fd=opened)
+            os.mkdir(partial, dir_fd=opened)
+            try:
+                _write(tf, folder, opened, partial, state)
+                for newer_or_same in (old for old in _listed(opened, _NAME) if old >= name):  # unreadable: skipped
+                    _remove(newer_or_same, opened)
+                os.rename(partial, name, src_dir_fd=opened, dst_dir_fd=opened)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True, dir_fd=opened)
+                raise
+            sync_folder(opened)
+            for old in _listed(opened, _NAME)[keep:]:
+                _remove(old, opened)
     except (OSError, tf.errors.OpError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        fate = "the ones before it are intact" if folder.exists() else "its folder has disappeared"
-        raise OSError(f"cannot write checkpoint {target}: {_reason(error)}; {fate}") from error
+        fate = "the ones before it are intact" if folder.exists() and is_ours() else "its folder has disappeared"
+        raise OSError(f"cannot write checkpoint {folder / name}: {_reason(error)}; {fate}") from error
+
+
+def _write(tf: Any, folder: Path, opened: int, partial: str, state: dict[str, Any]) -> None:
+    """Write a state into the folder `partial` of an opened folder, and onto the disk."""
+    with _opened(folder / partial, partial, dir_fd=opened) as inner:
+        variables = tf.nest.map_structure(lambda value: tf.Variable(_exact(value), trainable=False), state)
+        tf.train.Checkpoint(**variables).write(_prefix(folder / partial, inner))
+        for name in (INDEX, DATA):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=inner)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(inner)
 
 
 @contextlib.contextmanager
-def _require_folder(folder: Path) -> Iterator[None]:
-    """Raise FileNotFoundError if the folder is removed meanwhile; TensorFlow would create it again."""
-    before = os.open(folder, os.O_RDONLY)
+def _opened(path: Path, name: str | None = None, *, dir_fd: int | None = None) -> Iterator[int]:
+    """Open a folder that is no link."""
+    opened = os.open(name or path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
-        yield
-        if not os.path.samestat(os.fstat(before), os.stat(folder)):
-            shutil.rmtree(folder)
-            with contextlib.suppress(OSError):
-                folder.parent.rmdir()  # if it is empty
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        yield opened
     finally:
-        os.close(before)
+        os.close(opened)
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Load one checkpoint; raise OSError if it is incomplete, corrupt or not a checkpoint."""
+def _prefix(path: Path, opened: int) -> str:
+    """Return the beginning of the names of a checkpoint's files, by the opened folder where the system can do that.
+
+    Else TensorFlow would create folders again that have been removed, and take [, * and ? in names for patterns.
+    """
+    by_number = f"/proc/self/fd/{opened}"
+    return f"{by_number if os.path.isdir(by_number) else path}/{_FILES}"
+
+
+def _listed(folder: int | Path, pattern: re.Pattern) -> list[str]:
+    """Return the names of folders, but not of links to them, that match a pattern, in reverse order."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [e.name for e in entries if pattern.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(names, reverse=True)
+
+
+def _remove(name: str, opened: int) -> None:
+    """Remove a checkpoint; a folder in which someone has put files of their own stays, with these."""
+    with _opened(Path(name), dir_fd=opened) as inner:
+        for file in (INDEX, DATA):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(file, dir_fd=inner)
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=opened)
+
+
+def load(path: Path, *, skip: str = "", max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Load one checkpoint, without the names that begin with `skip`.
+
+    Raise OSError if it is incomplete, corrupt, larger than `max_bytes` or not a checkpoint.
+    """
     tf = load_tensorflow()
     try:
-        reader = tf.train.load_checkpoint(str(path / _FILES))
-        names = [key.removesuffix(_SUFFIX) for key in reader.get_variable_to_shape_map() if key.endswith(_SUFFIX)]
-        state = _nest({name: _value(reader.get_tensor(name + _SUFFIX)) for name in names})
+        with _opened(path.resolve()) as opened:  # a user's own link may lead to it
+            tensors = {key: tensor for key, tensor in read_index(path).items() if key.endswith(_SUFFIX)}
+            names = [key for key in tensors if not (skip and key.startswith(skip))]
+            _require_room(sum(tensors[name].num_bytes for name in names), max_bytes)
+            reader = tf.train.load_checkpoint(_prefix(path, opened))
+            state = _nest({name.removesuffix(_SUFFIX): _value(reader.get_tensor(name)) for name in names})
     except Exception as error:  # TensorFlow raises many kinds, by the kind of damage
         raise OSError(f"{path} is torn or corrupt ({_reason(error)})") from error
     return upgrade(state) if is_old(state) else state
+
+
+def _require_room(num_bytes: int, max_bytes: int) -> None:
+    if num_bytes > max_bytes:
+        raise ValueError(f"its arrays have {num_bytes:,} bytes, more than the {max_bytes:,} expected")
+    require_memory("its arrays", num_bytes)
 
 
 def flatten(state: dict[str, Any]) -> dict[str, Any]:
@@ -92,12 +155,15 @@ def _nest(flat: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def load_newest(folder: Path) -> dict[str, Any] | None:
-    """Load the newest readable checkpoint, warning of newer ones that are not; return None if there is none at all."""
+def load_newest(folder: Path, **how: Any) -> dict[str, Any] | None:
+    """Load the newest readable checkpoint, warning of newer ones that are not; return None if there is none at all.
+
+    `how` holds arguments of `load`.
+    """
     paths = _newest_first(folder)
     for path in paths:
         try:
-            return load(path)
+            return load(path, **how)
         except OSError as error:
             print(f"warning: {error}", file=sys.stderr)
     if paths:
@@ -107,7 +173,7 @@ def load_newest(folder: Path) -> dict[str, Any] | None:
 
 def is_checkpoint(path: Path) -> bool:
     """Return whether the path is the folder of one checkpoint."""
-    return (path / f"{_FILES}.index").is_file()
+    return os.path.lexists(path / INDEX)
 
 
 def has_checkpoints(folder: Path) -> bool:
@@ -117,17 +183,22 @@ def has_checkpoints(folder: Path) -> bool:
 
 def has_iteration(folder: Path, iteration: int) -> bool:
     """Return whether the folder holds the checkpoint of an iteration."""
-    return is_checkpoint(folder / f"{_PREFIX}{iteration:09d}")
+    return is_checkpoint(folder / _name(iteration))
 
 
 def clear(folder: Path) -> None:
     """Remove all checkpoints."""
-    for path in _newest_first(folder):
-        shutil.rmtree(path)
+    with _opened(folder) as opened:
+        for name in _listed(opened, _NAME):
+            _remove(name, opened)
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    return sorted((path for path in folder.glob(f"{_PREFIX}*") if path.is_dir()), reverse=True)
+    return [folder / name for name in _listed(folder, _NAME)]
+
+
+def _name(iteration: int) -> str:
+    return f"iteration-{iteration:09d}"
 
 
 def _exact(value) -> np.ndarray | str:
@@ -139,13 +210,6 @@ def _value(tensor) -> np.ndarray | str:
     return tensor.decode() if isinstance(tensor, bytes) else np.asarray(tensor)
 
 
-def _sync(folder: Path) -> None:
-    for path in [*(path for path in folder.iterdir() if path.is_file()), folder]:
-        descriptor = os.open(path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-
-
 def _reason(error: Exception) -> str:
-    text = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
+    text = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return re.sub(r"{{.*?}}|\[Op:.*?\]", "", str(text).splitlines()[0]).strip()

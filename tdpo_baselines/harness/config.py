@@ -11,17 +11,21 @@ Unknown names are errors that name the nearest match; nothing is ever evaluated.
 import dataclasses
 import difflib
 import functools
-import json
 import math
 import types
 import typing
 from collections.abc import Iterable
-from pathlib import Path
 
 
-def option(default, meaning: str, *, low=None, high=None, above=None, choices: Iterable = (), group: str = ""):
-    """Return a field with its meaning, its range (low <= value <= high, above < value) and its heading in help."""
+def option(
+    default, meaning: str, *, low=None, high=None, above=None, longest=1000, choices: Iterable = (), group: str = ""
+):
+    """Return a field with its meaning, its range (low <= value <= high, above < value) and its heading in help.
+
+    A list has at most `longest` numbers.
+    """
     details = {"meaning": meaning, "low": low, "high": high, "above": above, "choices": tuple(choices), "group": group}
+    details["longest"] = longest
     return dataclasses.field(default=default, metadata=details)
 
 
@@ -90,19 +94,6 @@ def split_prefix(values: dict, prefix: str) -> tuple[dict, dict]:
     """Return the values whose names begin with the prefix, under names without it, and the others."""
     chosen = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
     return chosen, {name: value for name, value in values.items() if not name.startswith(prefix)}
-
-
-def read_json(path: str) -> dict:
-    """Read a JSON object from a file."""
-    try:
-        values = json.loads(Path(path).expanduser().read_text())
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold a JSON object of options, got {type(values).__name__}")
-    return values
 
 
 def to_text(value) -> str:
@@ -189,6 +180,9 @@ def _check(field: dataclasses.Field, value):
     if value is None and is_optional:
         return None
     if base is tuple and isinstance(value, (list, tuple)):
+        longest = field.metadata["longest"]
+        if len(value) > longest:
+            raise ValueError(f"{field.name} must have at most {longest} numbers, got {len(value)}")
         return tuple(_check_number(field, part, int) for part in value)
     if base in (int, float):
         return _check_number(field, value, base)

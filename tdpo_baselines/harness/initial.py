@@ -33,7 +33,7 @@ def take_over(
     if not config.init:
         return config, None
     if is_resumed and checkpoint.has_checkpoints(folder.checkpoints):
-        here = folder.read_config().init
+        here = folder.find_config().init
         return (replace(config, init=here) if here.get("from") == config.init["from"] else config), None
     source = config.init["from"]
     try:

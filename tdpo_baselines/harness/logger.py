@@ -4,8 +4,16 @@ import math
 import os
 import sys
 import time
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
+
+from ..common import files
+
+MAX_BYTES = 2**29  # of a progress.csv that is shown
+COUNTERS = ("iteration", "total_timesteps", "wall_time")  # at least 0 and at most 1e18
+COLUMNS_OF_RUNS = (*COUNTERS, "return_mean", "payoff", "steps_per_second")
 
 
 class ProgressCSV:
@@ -15,26 +23,27 @@ class ProgressCSV:
         """Continue after `last_iteration`, dropping later rows and an incomplete last line."""
         self._path = path
         self._columns: list[str] = []
-        kept = self._kept_lines(last_iteration)
-        partial = path.with_suffix(".partial")
-        partial.write_text("".join(kept))
-        os.replace(partial, path)
-        self._file = open(path, "a")
+        self._file = files.replace(path, self._kept_lines(last_iteration))
 
-    def _kept_lines(self, last_iteration: int) -> list[str]:
+    def _kept_lines(self, last_iteration: int) -> Iterator[str]:
+        """Yield the header and the rows up to an iteration; raise ValueError unless they are all there."""
         if last_iteration == 0:
-            return []
-        text = self._path.read_text() if self._path.exists() else ""
-        header, *rows = text.splitlines(keepends=True) or [""]
+            return
+        lines = files.read_lines(self._path) if os.path.lexists(self._path) else iter(())
+        header, num_rows = next(lines, ""), 0
         self._columns = header.strip().split(",")
-        kept = [row for row in rows[:last_iteration] if row.count(",") == len(self._columns) - 1 and row[-1] == "\n"]
-        expected = [str(iteration) for iteration in range(1, last_iteration + 1)]
-        if [row.split(",", 1)[0] for row in kept] != expected or self._columns[0] != "iteration":
+        yield header
+        for num_rows, row in enumerate(lines, start=1):
+            is_row = row.count(",") == len(self._columns) - 1 and row[-1] == "\n" and row.startswith(f"{num_rows},")
+            if num_rows > last_iteration or not is_row:
+                num_rows -= 1
+                break
+            yield row
+        if num_rows != last_iteration or self._columns[0] != "iteration":
             raise ValueError(
                 f"{self._path} does not hold the {last_iteration} rows before the checkpoint; "
                 "restore the file or pass another --log_dir"
             )
-        return [header, *kept]
 
     def write(self, rows: list[dict]) -> None:
         """Append rows and flush them to the operating system."""
@@ -46,7 +55,7 @@ class ProgressCSV:
             if self._columns != list(row):
                 raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
             lines.append(",".join(map(_text, row.values())) + "\n")
-        if not os.path.exists(self._path):
+        if not self._is_in_place():
             raise OSError(f"{self._path} has disappeared during the run; restore its folder or start again")
         try:
             self._file.write("".join(lines))
@@ -55,6 +64,13 @@ class ProgressCSV:
             raise OSError(
                 f"cannot write {self._path}: {error.strerror}; make room and continue with --resume"
             ) from error
+
+    def _is_in_place(self) -> bool:
+        """Return whether the path still leads to the file: another run's may have taken its place."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self._path))
+        except OSError:
+            return False
 
     def sync(self) -> None:
         """Force the rows onto the disk."""
@@ -66,38 +82,81 @@ class Tail:
 
     def __init__(self, path: Path):
         self._path = path
-        self._file: TextIO | None = None
-        self._rest = ""  # of an incomplete line
+        self._file: BinaryIO | None = None
+        self._rest = b""  # of an incomplete line
 
-    def read(self) -> list[str]:
-        """Return the lines that were completed since the last call."""
-        if not self._path.exists():
-            return []
-        if self._file is None or not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path)):
-            self._file, self._rest = open(self._path, errors="replace"), ""
-        *complete, self._rest = (self._rest + self._file.read()).split("\n")
-        return complete
+    def read(self) -> Iterator[str]:
+        """Yield the lines that were completed since the last call."""
+        if not os.path.lexists(self._path):
+            return
+        if self._file is None or not os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self._path)):
+            self._file, self._rest = files.open_to_read(self._path, max_bytes=MAX_BYTES), b""
+        while line := self._file.readline(files.MAX_LINE):
+            self._rest += line
+            if len(self._rest) > files.MAX_LINE:
+                raise ValueError(f"{self._path} has a line of more than {files.MAX_LINE} bytes; it is damaged")
+            if line.endswith(b"\n"):
+                complete, self._rest = self._rest, b""
+                yield complete[:-1].decode(errors="replace")
 
 
 class ProgressReader:
     """The rows that progress.csv gains, each once, also if the run is resumed meanwhile."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, required: tuple[str, ...] = ()):
+        """Read from a path; a log without one of the required columns is refused."""
+        self._path, self._required = path, required
         self._tail = Tail(path)
         self._columns: list[str] = []
         self._last_iteration = 0
 
     def read(self) -> list[dict]:
         """Return the rows that were completed since the last call, by column."""
-        rows = []
+        return [dict(zip(self._columns, row)) for row in self._rows()]
+
+    def _rows(self) -> Iterator[list[int | float]]:
+        """Yield new rows; raise ValueError if the file is not a log."""
         for line in self._tail.read():
             cells = line.split(",")
             if cells[0] == "iteration":
-                self._columns = cells
-            elif int(cells[0]) > self._last_iteration:
-                self._last_iteration = int(cells[0])
-                rows.append({name: _number(cell) for name, cell in zip(self._columns, cells)})
-        return rows
+                self._columns = self._check_columns(cells)
+                continue
+            if len(cells) != len(self._columns):
+                raise ValueError(f"{self._path} has a row of {len(cells)} cells under {len(self._columns)} columns")
+            row = [self._number(name, cell) for name, cell in zip(self._columns, cells)]
+            if row[0] > self._last_iteration:
+                self._last_iteration = int(row[0])
+                yield row
+
+    def _check_columns(self, names: list[str]) -> list[str]:
+        missing = next((name for name in self._required if name not in names), None)
+        if missing or len(set(names)) < len(names) or not "".join(names).isprintable():
+            what = f"has no column {missing!r}" if missing else "has columns twice, or names that cannot be printed"
+            raise ValueError(f"{self._path} is not the log of a run: it {what}")
+        return names
+
+    def _number(self, name: str, text: str) -> int | float:
+        try:
+            value = int(text) if len(text) < 19 and text.lstrip("-").isdecimal() else float(text)
+        except ValueError as error:
+            raise ValueError(f"{self._path} has a {name} that is no number: {text[:40]!r}") from error
+        if name in COUNTERS and not 0 <= value <= 1e18:
+            raise ValueError(f"{self._path} has a {name} that is not from 0 to 1e18: {text[:40]}")
+        return value
+
+
+def read_columns(path: Path) -> dict[str, array]:
+    """Read the columns of a progress.csv, without an incomplete last line; raise ValueError if it has no rows."""
+    if not os.path.lexists(path):
+        raise ValueError(f"{path.parent} has no progress.csv")
+    reader, columns = ProgressReader(path), list[array]()
+    for row in reader._rows():
+        columns = columns or [array("d") for _ in row]
+        for column, value in zip(columns, row):
+            column.append(value)
+    if not columns:
+        raise ValueError(f"{path} has no rows yet")
+    return dict(zip(reader._columns, columns))
 
 
 COLUMNS = {  # of progress.csv -> title, format; columns that a row does not have are left out
@@ -169,12 +228,8 @@ class TimeLeft:
 
 def format_time(seconds: float) -> str:
     """Return H:MM:SS."""
-    minutes, seconds = divmod(int(seconds), 60)
+    minutes, seconds = divmod(int(min(seconds, 1e9)), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def _text(value) -> str:

@@ -5,14 +5,16 @@ Nothing is imported until it is asked for. A new algorithm is one more name in `
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.files import read_json
 from . import callables
-from .config import did_you_mean, parse_like, read_json, split_prefix
+from .config import did_you_mean, parse_like, split_prefix
 
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
     from .contracts import Algorithm, Environment, Roller
@@ -37,6 +39,8 @@ ENVIRONMENTS = {
 }
 DELAY_MEANING = "actions are executed this many control steps late; zeros before that"
 PATHS = ("noise_template",)  # options that name files
+MAX_HORIZON, MAX_STATE = 10**6, 10**6  # steps of an episode, and numbers of its state
+MAX_OPTIONS = {"max_episode_steps": MAX_HORIZON, "delay_steps": 1000, "frame_skip": 1000}
 
 
 def algorithm(name: str) -> "Algorithm":
@@ -71,13 +75,33 @@ def check_environment(name: str) -> None:
         raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
 
 
-def require_trusted(name: str) -> None:
-    """Raise ValueError if the environment that a run names would import a module: the run may be someone else's."""
+def require_trusted(name: str, options: dict) -> None:
+    """Raise ValueError if a run's environment would import a module, or read a file that is not a table of ours.
+
+    The run may be someone else's.
+    """
     if module := module_of(name):
         raise ValueError(
             f"the run's environment is {name}, which would import and so execute the module {module}; "
             f"if you trust it, pass --env {name}"
         )
+    if name in ENVIRONMENTS:
+        return
+    check_environment(name)
+    own = environment_options(name)
+    for option, value in options.items():
+        if isinstance(value, str) and value != own.get(option) and re.search(r"[/\\]|^[.~]", value):
+            raise ValueError(f"env.{option} of the run is the file {value}; if you trust it, pass --env {name}")
+
+
+def check_limits(options: dict) -> None:
+    """Raise ValueError for options with which an episode would never end, or open a window."""
+    for name, most in MAX_OPTIONS.items():
+        value = options.get(name)
+        if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= most):
+            raise ValueError(f"env.{name} must be a number from 0 to {most}, got {value!r}")
+    if options.get("render_mode") == "human":
+        raise ValueError("env.render_mode must not be human: a run opens no windows; evaluate --video films it")
 
 
 def module_of(name: str) -> str:
@@ -108,9 +132,16 @@ def make_environment(name: str, options: dict) -> "Environment":
 
     env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
     delays = import_module("envs.action_delay") if delay_steps else None
+    environment: Any
     if hasattr(env.unwrapped, "kernel"):
-        return delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
-    environment: Any = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
+        environment = delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
+    else:
+        environment = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
+    if environment.horizon > MAX_HORIZON or environment.state_size > MAX_STATE:
+        raise ValueError(
+            f"{name} has episodes of {environment.horizon} steps and {environment.state_size} numbers of state with "
+            f"these options, more than {MAX_HORIZON} or {MAX_STATE}; shorten the episodes or the delay"
+        )
     return environment
 
 
@@ -171,6 +202,7 @@ def resolve_options(name: str, options: dict) -> dict:
         given[option] = parse_like(f"env.{option}", value, known.get(option))
         if option in PATHS and value:  # a run may be evaluated from another folder
             given[option] = str(Path(value).expanduser().resolve())
+    check_limits(given)
     return known | given
 
 
@@ -221,7 +253,7 @@ def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
     if not path.is_file():
         return {}
     found: dict[str, dict] = {}
-    for pattern, settings in read_json(str(path)).items():
+    for pattern, settings in read_json(path).items():
         if fnmatchcase(environment, pattern):
             for preset, values in settings.items():
                 found[preset] = {**found.get(preset, {}), **values}

@@ -10,14 +10,14 @@ from argparse import Namespace
 from dataclasses import fields, replace
 from typing import NamedTuple
 
+from ..common.files import read_json
 from . import registry, stages
 from .budget import Budget, format_count
-from .config import did_you_mean, parse_count, read_json, split_prefix, to_text
-from .run_folder import RunConfig, RunFolder, default_path
+from .config import did_you_mean, parse_count, split_prefix, to_text
+from .run_folder import LIMITS, RunConfig, RunFolder, default_path
 
 BUDGET = {field.name for field in fields(Budget)}
 TIMESTEPS = "num_timesteps"
-LIMITS = (TIMESTEPS, "num_iterations")  # that a resumed or repeated run keeps unless one is given
 
 
 class Name(NamedTuple):
@@ -62,7 +62,7 @@ def find_base(arguments: Namespace) -> tuple[RunConfig | None, dict]:
     seed = parse_count("seed", arguments.seed or "0", low=0)
     folder = RunFolder(arguments.log_dir or default_path(arguments.alg or "tdpo", arguments.env, seed))
     if arguments.resume and folder.has_run():
-        here = folder.read_config()
+        here = folder.find_config()
         is_same = arguments.alg in (None, here.algorithm) and arguments.env in (None, here.environment)
         base = here if is_same and base is None else base
     return base, _flatten(values)
@@ -82,7 +82,7 @@ def identify(arguments: Namespace, base: RunConfig | None) -> Name:
     if base is not None:
         algorithm, seed = base.algorithm, seed or str(base.seed)
         if not environment:
-            registry.require_trusted(base.environment)
+            registry.require_trusted(base.environment, base.env_options)
         environment = base.environment
     algorithm = algorithm or "tdpo"
     check_option_arguments(arguments, algorithm)

@@ -1,13 +1,13 @@
 """A run is a folder: config.json, progress.csv, checkpoints/, best/, and rank_NNN.log of ranks that failed."""
 
 import contextlib
-import fcntl
 import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -15,9 +15,14 @@ from itertools import zip_longest
 from pathlib import Path
 
 from .. import __version__
+from ..common import files
+from ..common.parallel import launcher
 from . import callables
-from .config import read_json
 from .upgrade import ADDED_OPTIONS
+
+LIMITS = ("num_timesteps", "num_iterations")  # that a resumed or repeated run keeps unless one is given
+MAX_COUNT = 10**18
+MAX_TEXT = 4096
 
 
 @dataclass(frozen=True)
@@ -39,15 +44,29 @@ class RunConfig:
 
     def __post_init__(self):
         for name, hint in self.__annotations__.items():
-            if not isinstance(getattr(self, name), hint):
-                raise TypeError(f"{name} is not of type {hint.__name__}")
+            if not isinstance(getattr(self, name), hint) or isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is not of type {hint.__name__}")
+        if not 0 <= self.seed <= MAX_COUNT:
+            raise ValueError("seed is not from 0 to 1e18")
+        for number, stage in enumerate(self.stages, start=1):
+            if not isinstance(stage, dict) or not _is_count(stage.get("timesteps")):
+                raise ValueError(f"stage{number} is not an object of options with timesteps")
+        for name in LIMITS:
+            if self.made_with.get(name) is not None and not _is_count(self.made_with[name]):
+                raise ValueError(f"made_with.{name} is not a whole number")
+        for name, value in self.init.items():
+            if not isinstance(value, str):
+                raise ValueError(f"init.{name} is not a text")
+        if self.init and "from" not in self.init:
+            raise ValueError("init has no 'from'")
+        _check_texts(asdict(self))
 
     @staticmethod
     def from_values(values: dict, source: str | Path) -> "RunConfig":
         """Return the config in the values of a config.json."""
         try:
             return RunConfig(**values)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{source} is not a run's config: {error}") from error
 
     def values(self) -> dict:
@@ -59,10 +78,13 @@ class RunConfig:
     @staticmethod
     def from_checkpoint(state: dict) -> "RunConfig":
         """Return the config that every checkpoint carries."""
+        text = state.get("config")
+        if not isinstance(text, str):
+            raise ValueError("the checkpoint is not one of a run: it has no config")
         try:
-            return RunConfig(**json.loads(state["config"]))
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"the checkpoint is not one of a run ({error!r})") from error
+            return RunConfig.from_values(files.parse_json(text, "config"), "config")
+        except ValueError as error:
+            raise ValueError(f"the checkpoint is not one of a run: {error}") from error
 
     def differences(self, other: "RunConfig") -> list[str]:
         """Return what makes `other` another run, such as 'gamma: 0.9 here, 0.99 asked for'."""
@@ -76,6 +98,23 @@ class RunConfig:
         for prefix, here, there in groups:
             pairs += [(prefix + name, here.get(name), there.get(name)) for name in dict.fromkeys([*here, *there])]
         return [f"{name}: {here} here, {there} asked for" for name, here, there in pairs if here != there]
+
+
+def _is_count(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
+
+
+def _check_texts(values, name: str = "config") -> None:
+    """Raise ValueError for a text that would be too long for a line, or steer the terminal that shows it."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            _check_texts(key, "a name")
+            _check_texts(value, key)
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            _check_texts(value, name)
+    elif isinstance(values, str) and not (values.isprintable() and len(values) <= MAX_TEXT):
+        raise ValueError(f"{name} is not a printable text of at most {MAX_TEXT} characters")
 
 
 def default_path(algorithm: str, environment: str | None, seed: int) -> str:
@@ -108,20 +147,18 @@ class RunFolder:
     def _require_same_run(self, config: RunConfig, is_resumed: bool) -> None:
         if not is_resumed:
             raise ValueError(f"{self.path} holds a run already; continue it with --resume or pass another --log_dir")
-        differences = self.read_config().differences(config)
+        differences = self.find_config().differences(config)
         if differences:
             raise ValueError(f"{self.path} holds another run ({'; '.join(differences)}); pass another --log_dir")
 
     def create(self) -> None:
         """Create the folder and test that it can be written."""
-        probe = self.path / f".probe-{os.getpid()}"
         try:
-            for folder in (self.path, self.checkpoints, self.best):
-                folder.mkdir(parents=True, exist_ok=True)
-            try:
-                probe.write_bytes(bytes(16384))
-            finally:
-                probe.unlink(missing_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
+            for folder in (self.checkpoints, self.best):
+                files.make_folder(folder)
+            with tempfile.TemporaryFile(dir=self.path) as probe:
+                probe.write(bytes(16384))
         except OSError as error:
             raise ValueError(
                 f"cannot write to log_dir {self.path}: {error.strerror}; pass another --log_dir or make room"
@@ -129,7 +166,7 @@ class RunFolder:
 
     def require_space(self, num_bytes: int) -> None:
         """Raise ValueError unless the disk has room for checkpoints of that size, those already there included."""
-        present = sum(path.stat().st_size for path in self.checkpoints.rglob("*") if path.is_file())
+        present = sum(path.lstat().st_blocks * 512 for path in self.checkpoints.glob("*/*"))
         free = shutil.disk_usage(self.path).free
         if num_bytes - present > free:
             raise ValueError(
@@ -139,16 +176,14 @@ class RunFolder:
 
     def lock(self) -> None:
         """Lock the folder until this process ends, however it ends."""
-        self._lock = open(self.path / ".lock", "w")
+        self._lock = files.lock(self.path, "--log_dir")
+
+    def is_ours(self) -> bool:
+        """Return whether the folder is the one that was locked, and not another run's under the same name."""
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(
-                f"another process is training in {self.path}; wait for it or pass another --log_dir"
-            ) from error
-        except OSError as error:
-            reason = f"{self.path} cannot be locked ({error.strerror}); do not start a second run there"
-            print(f"warning: {reason}", file=sys.stderr)
+            return os.path.samestat(os.fstat(self._lock.fileno()), os.lstat(self.path / ".lock"))
+        except OSError:
+            return False
 
     def unlock(self) -> None:
         """Release the lock."""
@@ -156,24 +191,38 @@ class RunFolder:
 
     def note(self, rank: int, text: str) -> None:
         """Append to a rank's own log, for errors that it cannot report in another way."""
-        with open(self.path / f"rank_{rank:03d}.log", "a") as file:
+        with files.open_to_append(self.path / f"rank_{rank:03d}.log") as file:
             file.write(text)
 
     def has_run(self) -> bool:
         """Return whether anything was computed here."""
-        return self.progress_path.exists() or any(self.checkpoints.glob("*"))
+        return os.path.lexists(self.progress_path) or any(self.checkpoints.glob("*"))
 
     def write_config(self, config: RunConfig) -> None:
         """Replace config.json."""
-        partial = self.config_path.with_suffix(".partial")
-        partial.write_text(config.to_json() + "\n")
-        os.replace(partial, self.config_path)
+        files.replace(self.config_path, [config.to_json(), "\n"]).close()
 
     def read_config(self) -> RunConfig:
         """Read config.json."""
-        if not self.config_path.exists():
+        if not os.path.lexists(self.config_path):
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        return RunConfig.from_values(read_json(str(self.config_path)), self.config_path)
+        return RunConfig.from_values(files.read_json(self.config_path, follow_links=False), self.config_path)
+
+    def find_config(self) -> RunConfig:
+        """Read config.json, or, if it is lost or damaged, the config that the newest checkpoint carries."""
+        try:
+            return self.read_config()
+        except ValueError as error:
+            from . import checkpoint  # loads NumPy
+
+            state = None
+            with contextlib.suppress(OSError):  # none can be read
+                state = checkpoint.load_newest(self.checkpoints, skip=checkpoint.REPLAY)
+            if state is None:
+                raise
+            if not launcher.rank():
+                print(f"warning: {error}; the config of its newest checkpoint is used", file=sys.stderr)
+            return RunConfig.from_checkpoint(state)
 
 
 def versions() -> dict[str, str | None]:

@@ -11,8 +11,8 @@ from . import initial, registry, stages, tracking
 from .budget import format_count
 from .contracts import Learner
 from .logger import Console
-from .resolve import LIMITS, Run
-from .run_folder import RunFolder, versions
+from .resolve import Run
+from .run_folder import LIMITS, RunFolder, versions
 from .stop_request import StopRequest
 from .training import Training
 
@@ -33,11 +33,12 @@ def set_up(
     comm.on_root(lambda: stages.check(first.algorithm, run.stages, comm.size))
     comm.on_root(lambda: tracking.require(track))
     config, theta = comm.on_root(lambda: initial.take_over(first, run.stages[-1], folder, is_resumed=is_resumed))
-    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset}
-    made_with |= {name: getattr(run.budget, name) for name in LIMITS}
+    limits = {name: getattr(run.budget, name) for name in LIMITS}
+    made_with = versions() | {"num_ranks": comm.size, "preset": run.preset} | limits
     comm.on_root(lambda: folder.open(dataclasses.replace(config, made_with=made_with), is_resumed=is_resumed))
     announce(run, folder, comm, console)
     makers = [partial(make_learner, run, stage, comm) for stage in run.stages]
+    config = dataclasses.replace(config, made_with=limits | {"preset": run.preset})  # the same on any number of ranks
     training = Training(makers, config, folder, comm, run.budget, console, stop, track)
     training.prepare(is_resumed=is_resumed, initial_theta=theta)
     return training

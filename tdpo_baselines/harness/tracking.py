@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from ..common.files import make_folder
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from .config import did_you_mean
 from .run_folder import RunConfig, RunFolder
@@ -24,6 +25,7 @@ class TensorBoard:
     """Events in the run's folder."""
 
     def __init__(self, folder: RunFolder, config: RunConfig, is_quiet: bool):
+        make_folder(folder.path / "tensorboard")
         self._writer = load_tensorflow().summary.create_file_writer(str(folder.path / "tensorboard"))
 
     def log(self, row: dict, step: int) -> None:

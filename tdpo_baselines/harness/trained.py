@@ -38,7 +38,9 @@ class Trained:
     """A policy with the config of its run, and the environment to use instead of the run's own, if any."""
 
     config: RunConfig
-    state: dict[str, Any]  # the whole checkpoint; one of `best`, or a file, holds little more than the policy
+    state: dict[
+        str, Any
+    ]  # the checkpoint without its replay; one of `best`, or a file, holds little more than the policy
     given_env: str | Callable | None = None
     env_changes: dict[str, Any] = field(default_factory=dict)  # options of the environment that replace the run's
     exported: Policy | None = None  # as a file describes it, which must agree with the config
@@ -64,7 +66,7 @@ class Trained:
         if callable(self.given_env):
             return callables.register(self.given_env)
         if not self.given_env:
-            registry.require_trusted(self.config.environment)
+            registry.require_trusted(self.config.environment, self.config.env_options)
         return self.given_env or self.config.environment
 
     @property
@@ -163,16 +165,30 @@ def load(path: str | Path, *, use_best: bool = False, env: str | Callable | None
     is_part = checkpoint.is_checkpoint(path) or checkpoint.has_checkpoints(path)
     if use_best and is_part:
         raise ValueError(f"--best chooses among a run's checkpoints, and {path} is not a run; pass the run's folder")
-    state = checkpoint.load(path) if checkpoint.is_checkpoint(path) else None
+    state = checkpoint.load(path, skip=checkpoint.REPLAY) if checkpoint.is_checkpoint(path) else None
     if state is None:
         folder = RunFolder(path)
-        if not is_part:
-            folder.read_config()
-        state = checkpoint.load_newest(path if is_part else folder.best if use_best else folder.checkpoints)
+        newest = path if is_part else folder.best if use_best else folder.checkpoints
+        state = checkpoint.load_newest(newest, skip=checkpoint.REPLAY)
     if state is None:
+        folder.read_config()  # raises ValueError if there is no run
         what, why = ("best parameters", "no episode has ended") if use_best else ("checkpoint", "it has just begun")
-        raise ValueError(f"{path} has no {what} yet: {why}")
+        wait = "wait for its next checkpoint, or stop it (Ctrl-C or SIGUSR1), which saves one"
+        raise ValueError(f"{path} has no {what} yet: {why}; {wait}")
+    check_state(state)
     return Trained(RunConfig.from_checkpoint(state), state, env)
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a checkpoint has the parameters of a policy and the number of its iteration."""
+    policy, progress = (state.get(component) for component in ("policy", "progress"))
+    if not (isinstance(policy, dict) and isinstance(progress, dict)):
+        raise ValueError("the checkpoint is not one of a run: it has no policy or no progress")
+    theta, iteration = np.asarray(policy.get("theta", "")), np.asarray(progress.get("iteration", ""))
+    if theta.dtype != np.float64 or theta.ndim != 1 or not np.isfinite(theta).all():
+        raise ValueError("policy/theta of the checkpoint must be a vector of finite numbers in double precision")
+    if iteration.dtype.kind != "i" or iteration.ndim or iteration < 0:
+        raise ValueError("progress/iteration of the checkpoint must be a whole number of at least 0")
 
 
 def find_file(path: str | Path) -> Path:

@@ -5,11 +5,13 @@ All ranks run this loop in step; only rank 0 writes.
 
 import dataclasses
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -98,11 +100,11 @@ class Training:
         self._check_state()
         if initial_theta is not None:
             begin_with(self._learner, initial_theta)
-        expected = list(checkpoint.flatten(self._state()))
-        state = self._comm.on_root(partial(self._load, expected)) if is_resumed else None
+        state = self._comm.on_root(self._load) if is_resumed else None
         if state is not None:
             self._progress.load_state(state["progress"])
             self._staged.seek(self._progress.total_timesteps)
+            self._comm.on_root(partial(self._require_fit, checkpoint.flatten(self._learner.state()), state))
             self._learner.load_state(state)
             self._console.say(f"resumed at iteration {self._progress.iteration}")
         self._require_space()
@@ -133,20 +135,31 @@ class Training:
         size = (NUM_CHECKPOINTS + 1) * (size + self._learner.replay_bytes)
         self._comm.on_root(lambda: self._folder.require_space(size))
 
-    def _load(self, expected: list[str]) -> dict[str, Any] | None:
-        state = checkpoint.load_newest(self._folder.checkpoints)
+    def _load(self) -> dict[str, Any] | None:
+        state = checkpoint.load_newest(self._folder.checkpoints, max_bytes=sys.maxsize)
         if state is None:
             return None
         differences = RunConfig.from_checkpoint(state).differences(self._config)
         if differences:
             raise ValueError(f"the checkpoint in {self._folder.path} is of another run ({'; '.join(differences)})")
         del state["config"]
-        found, shape = checkpoint.flatten(state), np.shape(self._learner.theta)
-        missing = [name for name in expected if name not in found]
-        if missing or np.shape(found["policy/theta"]) != shape:
-            what = missing[0] if missing else f"policy/theta of shape {shape}"
-            raise ValueError(f"the checkpoint in {self._folder.path} has no {what}; pass another --log_dir")
+        self._require_fit(checkpoint.flatten({"progress": Progress().state()}), state)
+        if min(state["progress"][name] for name in ("iteration", "total_timesteps", "episodes", "wall_time")) < 0:
+            raise ValueError(f"the checkpoint in {self._folder.path} has negative counters; pass another --log_dir")
         return state
+
+    def _require_fit(self, expected: dict[str, Any], state: dict[str, Any]) -> None:
+        """Raise ValueError unless a checkpoint has the expected arrays; axes that are empty now may have any length."""
+        found = checkpoint.flatten({name: arrays for name, arrays in state.items() if isinstance(arrays, dict)})
+        if "policy/theta" in expected and "progress/best_theta" in found:
+            expected = {**expected, "progress/best_theta": self._learner.theta}
+        for name, wanted in ((name, np.asarray(value)) for name, value in expected.items()):
+            array = np.asarray(found.get(name, ""))
+            lengths = zip(array.shape, wanted.shape)
+            fits = array.ndim == wanted.ndim and all(now in (0, length) for length, now in lengths)
+            if not fits or array.dtype.kind != wanted.dtype.kind:
+                what = f"{name} of shape {wanted.shape} and type {wanted.dtype}"
+                raise ValueError(f"the checkpoint in {self._folder.path} has no {what}; pass another --log_dir")
 
     def is_finished(self) -> bool:
         """Return whether the budget is used up."""
@@ -310,12 +323,15 @@ class Training:
             checkpoint.clear(self._folder.best)  # of an earlier stage
         elif progress.best_iteration != self._best_saved:
             best = {"policy": {"theta": progress.best_theta}, "progress": {"iteration": progress.best_iteration}}
-            checkpoint.save(self._folder.best, progress.best_iteration, {**best, "config": config}, keep=1)
+            self._save_in(self._folder.best, progress.best_iteration, {**best, "config": config}, keep=1)
             self._best_saved = progress.best_iteration
         if progress.iteration != self._saved:
             state = {**state, "config": config}
-            checkpoint.save(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
+            self._save_in(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)
             self._saved = progress.iteration
+
+    def _save_in(self, folder: Path, iteration: int, state: dict[str, Any], *, keep: int) -> None:
+        checkpoint.save(folder, iteration, state, keep=keep, is_ours=self._folder.is_ours)
 
 
 def copy_state(state: State) -> State:

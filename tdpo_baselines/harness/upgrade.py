@@ -3,7 +3,7 @@
 Checkpoints of revision 027a713 and before had no components: `upgrade` sorts their arrays into components.
 """
 
-import json
+from ..common.files import parse_json
 
 ADDED_OPTIONS = {"time_limit": "bootstrap", "entropy_coefficient": 0.0}
 """Options that were added since, with what runs before did."""
@@ -50,9 +50,9 @@ def is_old(state: dict) -> bool:
 def upgrade(state: dict) -> dict:
     """Return the nested form of an old checkpoint; it may lack names, as those in `best` do."""
     try:
-        lines = OLD_NAMES[json.loads(state["config"])["algorithm"]].splitlines()
+        lines = OLD_NAMES[parse_json(state["config"], "config")["algorithm"]].splitlines()
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the checkpoint is not one of a run ({error!r})") from error
+        raise ValueError(f"the checkpoint is not one of a run: {error!r}") from error
     nested: dict = {"config": state["config"]}
     for component, _, names in (line.strip().partition(": ") for line in [_PROGRESS, *lines]):
         pairs = [(word.partition("=")[0], word.rpartition("=")[2]) for word in names.split()]

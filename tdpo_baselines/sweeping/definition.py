@@ -22,7 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..harness.config import did_you_mean, read_json, to_text
+from ..common import files
+from ..harness.config import did_you_mean, to_text
 from ..harness.resolve import Run, resolve
 from ..harness.run_folder import RunFolder
 from ..run import parse as parse_run
@@ -91,7 +92,7 @@ class Definition:
 
 def read(path: str | Path) -> Definition:
     """Read the JSON file of a sweep. A text "description" is for the reader."""
-    values = read_json(str(path))
+    values = files.read_json(path)
     known = ("description", *Definition.__dataclass_fields__)
     unknown = next((name for name in values if name not in known), None)
     if unknown:
@@ -105,7 +106,7 @@ def read(path: str | Path) -> Definition:
 
 def write(definition: Definition, out: Path) -> None:
     """Write the definition of a sweep into its folder, as sweep.json, which `read` takes."""
-    (out / "sweep.json").write_text(json.dumps(asdict(definition), indent=2) + "\n")
+    files.replace(out / "sweep.json", [json.dumps(asdict(definition), indent=2), "\n"]).close()
 
 
 def parse_seeds(given: Any) -> tuple[int, ...]:

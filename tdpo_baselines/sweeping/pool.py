@@ -7,6 +7,7 @@ Each process imports TensorFlow once and trains one run after the other through 
 import contextlib
 import gc
 import os
+import re
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common import files
 from ..harness.stop_request import StopRequest
 from ..harness.training import EXIT_STOPPED
 from ..run import EXIT_FAILED, parse_and_train
@@ -22,6 +24,7 @@ from ..run import EXIT_FAILED, parse_and_train
 if TYPE_CHECKING:
     from .definition import SweepRun
 
+MAX_JOURNAL_BYTES = 2**26
 BEGINS = "begins"
 GOOD_ENDS = ("0", str(EXIT_STOPPED))
 NUM_ATTEMPTS = 2
@@ -37,17 +40,21 @@ class Journal:
     def write(self, name: str, event: str | int) -> None:
         """Append a line."""
         line = f"{time.strftime('%Y-%m-%dT%H:%M:%S')},{os.getpid()},{name},{event}\n"
-        with open(self.path, "a") as file:  # one write of a short line, which does not mix with others
+        with files.open_to_append(self.path) as file:  # one write of a short line, which does not mix with others
             file.write(line)
 
     def last_events(self, skipped: int = 0) -> dict[str, tuple[int, str]]:
         """Return the process and the last event of every run in the lines after the first `skipped`."""
-        lines = self.path.read_text().splitlines()[skipped:] if self.path.exists() else []
         found = {}
-        for _, process, rest in (line.split(",", 2) for line in lines):
-            name, _, event = rest.rpartition(",")
-            found[name] = int(process), event
+        for line in self._lines()[skipped:]:
+            if match := re.fullmatch(r"[^,]+,(\d{1,10}),(.+),(\w+)", line):  # a crash may have torn one
+                found[match[2]] = int(match[1]), match[3]
         return found
+
+    def _lines(self) -> list[str]:
+        if not os.path.lexists(self.path):
+            return []
+        return [line.removesuffix("\n") for line in files.read_lines(self.path, max_bytes=MAX_JOURNAL_BYTES)]
 
     def under_way(self, skipped: int = 0) -> dict[str, int]:
         """Return the runs that have begun and not ended, and their processes."""
@@ -58,7 +65,7 @@ class Journal:
         return {name for name, (_, event) in self.last_events().items() if event not in (BEGINS, *GOOD_ENDS)}
 
     def __len__(self) -> int:
-        return len(self.path.read_text().splitlines()) if self.path.exists() else 0
+        return len(self._lines())
 
 
 def train_all(
@@ -160,13 +167,13 @@ def _stop_without_parent(parent: int, is_over: threading.Event) -> None:
 def output_to(path: Path) -> Iterator[None]:
     """Append all output of this process, of libraries too, to a file."""
     saved = os.dup(1), os.dup(2)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = files.open_to_append(path)
     try:
-        os.dup2(file, 1)
-        os.dup2(file, 2)
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
         yield
     finally:
         for number, copy in enumerate(saved, start=1):
             os.dup2(copy, number)
             os.close(copy)
-        os.close(file)
+        file.close()

@@ -5,16 +5,17 @@
 """
 
 import csv
+import io
 import math
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, stdev
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from ..common import files
 from ..harness import checkpoint
-from ..harness.logger import ProgressReader
+from ..harness.logger import COUNTERS, ProgressReader
 from .definition import SweepRun
 
 LAST = 0.1  # fraction of the timesteps over which `last_return` is taken
@@ -33,7 +34,7 @@ class Result(NamedTuple):
 
 def read_result(run: SweepRun) -> Result:
     """Read the result of a run, which may be unfinished."""
-    rows = ProgressReader(run.folder.progress_path).read()
+    rows = ProgressReader(run.folder.progress_path, (*COUNTERS, "return_mean")).read()
     if not rows:
         return Result("started" if run.folder.config_path.exists() else "new")
     last = rows[-1]
@@ -59,12 +60,11 @@ def mean(values: Iterable[float]) -> float:
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     """Replace a CSV file."""
-    partial = path.with_suffix(".partial")
-    with open(partial, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(partial, path)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    files.replace(path, [text.getvalue()]).close()
 
 
 def run_rows(runs: list[SweepRun], results: list[Result]) -> list[dict[str, Any]]:

@@ -1,11 +1,11 @@
 """A sweep on disk: its runs, their results so far, its tables, and the ways to train what is missing."""
 
 import argparse
-import fcntl
 import time
 from pathlib import Path
 from typing import TextIO
 
+from ..common import files
 from ..harness import stages
 from ..harness.logger import format_time
 from ..harness.training import EXIT_STOPPED
@@ -17,12 +17,7 @@ from .results import Result, read_result, run_rows, setting_rows, table, write_c
 def lock(out: Path) -> TextIO:
     """Lock a folder as long as the returned file is open; raise ValueError if another process has locked it."""
     out.mkdir(parents=True, exist_ok=True)
-    file = open(out / ".lock", "w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ValueError(f"another process is training in {out}; wait for it or pass another --out") from error
-    return file
+    return files.lock(out, "--out")
 
 
 class Sweep:

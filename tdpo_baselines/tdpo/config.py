@@ -41,7 +41,7 @@ class Config(Settings):
         above=0,
         high=1,
     )
-    hidden_sizes: tuple[int, ...] = every((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096)
+    hidden_sizes: tuple[int, ...] = every((64, 64), "hidden layers, tanh (paper: 64,64)", low=1, high=4096, longest=8)
     output_gain: float = every(0.001, "scale of the initial output weights (authors' code: 0.001)", low=0, high=10)
     max_branch_steps: int | None = every(
         None,

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..common import files
 from ..harness import stages
-from ..harness.config import read_json, to_text
+from ..harness.config import to_text
 from ..harness.training import EXIT_STOPPED
 from ..sweeping.definition import Definition, SweepRun, make_run, make_runs, read
 from ..sweeping.results import mean, read_result, write_csv
@@ -76,7 +77,7 @@ class Study:
         """Write study.json, or raise ValueError if the folder holds another study."""
         path, mine = self.out / "study.json", json.loads(json.dumps({**asdict(self.plan), "prior": self.prior}))
         if path.exists():
-            here = read_json(str(path))
+            here = files.read_json(path, follow_links=False)
             different = [name for name in mine if here.get(name) != mine[name]]
             if different:
                 raise ValueError(f"{self.out} holds another study (other {', '.join(different)}); pass another --out")
@@ -88,9 +89,19 @@ class Study:
         """Return the proposals of all rounds, without scores."""
         paths = sorted((self.out / "rounds").glob("*/proposals.json"))
         return [
-            [Evaluation(number, one["values"], tuple(one["seeds"])) for one in read_json(str(path))["evaluations"]]
+            [Evaluation(number, one["values"], tuple(one["seeds"])) for one in self._read_proposals(path)]
             for number, path in enumerate(paths)
         ]
+
+    def _read_proposals(self, path: Path) -> list[dict]:
+        """Return the values and seeds of a round; raise ValueError unless they are those of this search."""
+        found, names = files.read_json(path, follow_links=False).get("evaluations"), {d.name for d in self.space}
+        evaluations: list = found if isinstance(found, list) else [None]
+        for one in evaluations:
+            values, seeds = (one.get("values"), one.get("seeds")) if isinstance(one, dict) else (None, None)
+            if not (isinstance(values, dict) and values.keys() == names and isinstance(seeds, list) and seeds):
+                raise ValueError(f"{path} does not hold values and seeds of this search; pass another --out")
+        return evaluations
 
     def runs(self, evaluation: Evaluation) -> list[SweepRun]:
         """Return the runs of an evaluation; raise ValueError if its values do not fit together or into memory."""
@@ -206,9 +217,7 @@ class Study:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(text + "\n")
-    os.replace(partial, path)
+    files.replace(path, [text, "\n"]).close()
 
 
 def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluation]) -> None:

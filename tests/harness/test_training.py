@@ -165,7 +165,7 @@ def test_learner_with_a_replay_is_not_copied_before_every_update(tmp_path):
 def test_first_checkpoint_of_a_session_comes_early(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SECONDS_TO_FIRST_CHECKPOINT", 0.0)
     saved = []
-    monkeypatch.setattr(checkpoint, "save", lambda folder, iteration, *state, keep: saved.append((folder, iteration)))
+    monkeypatch.setattr(checkpoint, "save", lambda folder, iteration, *state, **how: saved.append((folder, iteration)))
     toy_training(tmp_path, num_iterations=30, checkpoint_every=1000).run()
     iterations = [iteration for folder, iteration in saved if folder.name == "checkpoints"]
     assert len(iterations) == 2 and iterations[0] < 30 == iterations[1]

@@ -28,7 +28,7 @@ class SearchSettings(Settings):
     num_trajectories: int = paper(16, "candidates per update, over all ranks", low=2, high=10**6)
     num_starts: int = ours(1, "episodes of each candidate", low=1, high=10**6)
     gamma: float = ours(1.0, "discount per step; 1: the return itself", above=0, high=1)
-    hidden_sizes: tuple[int, ...] = paper((), "hidden layers, tanh; none: a linear policy", low=1, high=4096)
+    hidden_sizes: tuple[int, ...] = paper((), "hidden layers, tanh; none: a linear policy", low=1, high=4096, longest=8)
     use_observation_normalisation: bool = paper(
         True, "search parameters of a policy that sees observations of mean 0 and deviation 1"
     )

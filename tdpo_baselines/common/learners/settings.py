@@ -34,7 +34,9 @@ class OnPolicySettings(Settings):
     )
     gamma: float = paper(0.99, "discount per step (openai/baselines)", above=0, high=1)
     lam: float = paper(0.95, "lambda of GAE (openai/baselines ppo1, SB3)", low=0, high=1)
-    hidden_sizes: tuple[int, ...] = paper((64, 64), "hidden layers of policy and value, tanh (SB3)", low=1, high=4096)
+    hidden_sizes: tuple[int, ...] = paper(
+        (64, 64), "hidden layers of policy and value, tanh (SB3)", low=1, high=4096, longest=8
+    )
     initial_std: float = paper(1.0, "initial standard deviation of the action (all)", above=0, high=1e6)
 
     output_gain: float = baselines(0.01, "scale of the policy's initial output weights (all)", low=0, high=10)
@@ -67,7 +69,9 @@ class OffPolicySettings(Settings):
     """Options of DDPG and TD3."""
 
     gamma: float = paper(0.99, "discount per step (all)", above=0, high=1)
-    hidden_sizes: tuple[int, ...] = paper((256, 256), "hidden layers of actor and critics (CleanRL)", low=1, high=4096)
+    hidden_sizes: tuple[int, ...] = paper(
+        (256, 256), "hidden layers of actor and critics (CleanRL)", low=1, high=4096, longest=8
+    )
     actor_learning_rate: float = paper(1e-3, "Adam's step for the actor (SB3)", above=0, high=1)
     critic_learning_rate: float = paper(1e-3, "Adam's step for the critics (SB3)", above=0, high=1)
     batch_size: int = paper(256, "transitions per update, over all ranks (SB3)", low=1, high=10**9)
