@@ -179,9 +179,7 @@ def scores() -> str:
     for task, steps, found in [*_suite_returns(), *_gym_returns()]:
         best = max(statistics.median(returns) for returns in found.values())
         rows.append([f"`{task}`", steps, *(_score(found.get(name), best) for name in names)])
-    (solved, solved_steps), (landed, landed_steps) = (
-        _first_result(name) for name in ("pendulum-nlr-tables.md", "leg-tables.md")
-    )
+    (solved, solved_steps), (landed, landed_steps) = (_met(name) for name in ("pendulum-nlr", "leg"))
     budget = (
         f"On the paper's problems TDPO without options solves `pendulum-nlr` on {solved} seeds ({solved_steps} million "
         f"steps) and lands the leg on {landed} ({landed_steps} million)."
@@ -206,7 +204,7 @@ def _suite_returns() -> list[tuple[str, str, dict[str, list[float]]]]:
     for name in ("suite-develop-table.md", "suite-final-table.md"):
         header, _, *rows = _rows(name)
         for task, steps, _, *cells in rows:
-            texts = {algorithm: re.search(r"\((.*?)\)", cell) for algorithm, cell in zip(header[3:], cells)}
+            texts = {name.lower().split("-")[0]: re.search(r"\((.*?)\)", cell) for name, cell in zip(header[3:], cells)}
             returns = {a: [float(value) for value in text[1].split(",")] for a, text in texts.items() if text}
             found += [(task, steps, returns)] if len(returns) > 1 else []
     return found
@@ -234,12 +232,12 @@ def _rows(name: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
-def _first_result(name: str) -> tuple[str, str]:
-    """Return the "M of N" of the first table of a file, and the millions of steps of its first row."""
-    found = re.search(r"^### .*: (\d+ of \d+)", (RESULTS / name).read_text(), flags=re.MULTILINE)
-    header, _, row = _rows(name)[:3]
-    assert found is not None
-    return found[1], row[header.index("steps (M)")]
+def _met(name: str) -> tuple[str, str]:
+    """Return on how many seeds TDPO meets the criterion of a result, and with how many million steps."""
+    row = next(row for row in json.loads((RESULTS / f"{name}.json").read_text())["rows"] if row["label"] == "TDPO")
+    scores = list(row["seeds"].values())
+    steps = statistics.median(score["steps"] for score in scores)
+    return f"{sum(score['is_met'] for score in scores)} of {len(scores)}", f"{steps / 1e6:.0f}"
 
 
 def fill_readme(readme: str) -> str:

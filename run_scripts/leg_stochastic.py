@@ -1,32 +1,37 @@
-"""The stochastic leg: runs, table and pictures of docs/results/leg-stochastic.md.
-
-python run_scripts/leg_stochastic.py train --runs runs/leg-stochastic --jobs 2     # stop and start at will
-python run_scripts/leg_stochastic.py report --runs runs/leg-stochastic --out docs/results
-"""
+"""The stochastic leg: TDPO beside PD gains by CMA-ES, with sensor noise from random starts."""
 
 import sys
 from pathlib import Path
 
 import gymnasium
 import numpy as np
-from experiments import Experiment, Experiments, draw_costs, main, make_table, summarise_seeds
 
 from envs.leg.params import PHYSICS_RATE_HZ, POSITION, RATE, STEP
 from envs.leg.report import foot_position
-from tdpo_baselines.evaluate import evaluate, load
+from run_scripts.results import Finished, Result, Setting, choose, main, write_table
 
 PD_GAINS = ((4.0, 0.12, -45.0), (4.0, 0.12, -90.0))  # (kp, kd, target in degrees) of hip and of knee
 NUM_PD_EPISODES, GAMMA = 40, 0.99975
-EVALUATION = ("--episodes", "100")
 NUM_LANDINGS = 20
 FOOT_X_CM, RATE_LIMIT, HIP_HEIGHT = 5, 0.5, 0.1  # limits of standing: cm, rad/s, m above the foot
 LAST_STEPS = PHYSICS_RATE_HZ // 10  # that must keep them
 
-EXPERIMENTS = {
-    "advanced": Experiment("Advanced variant", "leg-stochastic", range(8, 10), 3.5e8),
-    "basic": Experiment("Basic variant", "leg-stochastic", range(1), 2e8, ("--preset", "basic")),
-}
-HEADER = " | seed | payoff (paper's units x 1000) | worst of 100 starts | stand, of 20 starts | steps (M) | minutes"
+
+def settings(scale: str) -> list[Setting]:
+    """Return both variants of TDPO and PD gains by CMA-ES, at the paper's scale also TRPO and PPO1 as tuned there."""
+    env, found = "leg-stochastic", []
+
+    def add(label: str, alg: str, preset: str, num_timesteps: float, num_seeds: int) -> None:
+        values = {"env": env, "alg": alg, "preset": preset, "num_timesteps": int(num_timesteps)}
+        found.append(Setting(env, label, values, num_seeds))
+
+    add("TDPO, advanced", "tdpo", choose(scale, "tuned", "paper"), choose(scale, 3.5e8, 5e9), choose(scale, 2, 25))
+    add("TDPO, basic", "tdpo", "basic", 2e8, 1)
+    add("CMA-ES, PD gains", "cma", "tuned", choose(scale, 2.1e7, 5e9), choose(scale, 3, 25))
+    if scale == "paper":
+        add("TRPO", "trpo", "paper", 5e9, 25)
+        add("PPO1", "ppo1", "paper", 5e9, 25)
+    return found
 
 
 def stands(states: np.ndarray) -> bool:
@@ -40,6 +45,8 @@ def stands(states: np.ndarray) -> bool:
 
 def land(run: Path) -> list[np.ndarray]:
     """Return the states of drops from random starts with sensor noise, controlled by the last parameters."""
+    from tdpo_baselines.evaluate import evaluate, load
+
     result = evaluate(load(run), num_episodes=NUM_LANDINGS, seed=1, start_values={})
     actions = result.rollouts.actions
     return [result.environment.replay(start, a) for start, a in zip(result.start_states, actions)]
@@ -82,21 +89,29 @@ def run_pd() -> float:
     return float(np.mean(payoffs))
 
 
-def report(experiments: Experiments, runs: Path, out: Path) -> None:
-    """Write the table of both variants, curves of every seed, and the landings of each seed."""
+def extra(finished: list[Finished], out: Path) -> None:
+    """Write how every seed stands, in the paper's units, and draw its landings."""
     rows = []
-    for name, experiment in experiments.items():
-        for seed, s in summarise_seeds(experiment, runs / name, *EVALUATION).items():
-            drops = land(runs / name / str(seed))
-            rows.append(
-                f"{experiment.title} | {seed} | {1000 * s['payoff']:.1f} | {1000 * s['worst_payoff']:.1f} | "
-                f"{sum(map(stands, drops))} | {s['steps'] / 1e6:.0f} | {s['seconds'] / 60:.0f}"
-            )
+    for f in finished:
+        for seed, score in f.scores.items():
+            drops = land(f.folders[seed])
+            rows.append([f.setting.label, str(seed), f"{1000 * score['payoff']:.1f}", str(sum(map(stands, drops)))])
+            name = f.setting.label.replace(", ", "-").replace(" ", "-").lower()
             draw_landings(drops, out / f"leg-stochastic-landings-{name}-{seed}.png")
-    rows.append(f"PD controller |  | {1000 * run_pd():.1f} |  |  |  | ")
-    (out / "leg-stochastic-table.md").write_text(make_table(HEADER, rows))
-    draw_costs(experiments, runs, out / "leg-stochastic-curves.png", column="payoff", label="- payoff")
+    rows.append(["PD by hand", "", f"{1000 * run_pd():.1f}", ""])
+    header = ["method", "seed", "payoff (x 1000)", f"stand, of {NUM_LANDINGS} starts"]
+    write_table(out / "leg-stochastic-landings.md", header, rows)
 
+
+RESULT = Result(
+    "leg_stochastic",
+    "The stochastic leg",
+    "Figure 4",
+    settings,
+    first_seed=8,
+    is_log=True,
+    extra=extra,
+)
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, EXPERIMENTS, "runs/leg-stochastic", report))
+    sys.exit(main(RESULT))

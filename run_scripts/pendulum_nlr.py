@@ -1,62 +1,51 @@
-"""The pendulum with non-local reward: runs, tables and pictures of docs/results/pendulum-nlr.md.
-
-python run_scripts/pendulum_nlr.py train --runs runs/pendulum-nlr --jobs 2     # minutes; stop and start at will
-python run_scripts/pendulum_nlr.py report --runs runs/pendulum-nlr --out docs/results
-"""
+"""The pendulum with non-local reward: the main variant beside rivals, eight others, starts on the whole circle."""
 
 import sys
 from pathlib import Path
 
-from experiments import Experiment, Experiments, draw_costs, evaluate, main, make_table, summarise_seeds
+from run_scripts.results import Finished, Result, Setting, choose, draw_extremes, main
 
-from envs.pendulum.nlr import is_solved
-
-EPISODES = ("--episodes", "100")
-
-EXPERIMENTS = {
-    "main": Experiment("Main variant, no options", "pendulum-nlr", range(10), 1e7),
-    **{
-        f"variant-{v}": Experiment(
-            f"Variant {v}, no options",
-            f"pendulum-nlr-{v}",
-            range(3),
-            1e7,
-            ("--preset", "none") if v in (2, 5, 8) else (),
-        )
-        for v in range(2, 10)
-    },
-    "full-starts": Experiment(
-        "Main variant, starts on the whole circle", "pendulum-nlr", range(3), 2e7, ("--set", "env.start_scale=1")
-    ),
-    "paper": Experiment("Main variant, the paper's settings", "pendulum-nlr", range(3), 1e7, ("--preset", "paper")),
-}
-HEADER = "seed | return | offset error (rad) | amplitude / limit | in-band share | steps (M) | minutes | solved"
+MAIN = "pendulum-nlr"
+STEPS = (3e7, 5e8)
+RIVALS = {"trpo": "TRPO", "ppo1": "PPO1"}
+REPLAY = {"td3": "TD3", "ddpg": "DDPG"}
+SLOW_STEPS = (1e6, 5e8)  # of algorithms with a replay buffer
+NUM_SEEDS = (5, 25)
 
 
-def table(experiment: Experiment, summaries: dict[int, dict]) -> str:
-    """Return a title, the command and a row for each seed."""
-    num_solved = sum(is_solved(s) for s in summaries.values())
-    title = f"### {experiment.title}: {num_solved} of {len(summaries)} solved"
-    rows = [
-        f"{seed} | {s['return']:.1f} | {s['offset_error']:.4f} | {s['amplitude_ratio']:.3f} | {s['band_share']:.3f} | "
-        f"{s['steps'] / 1e6:.0f} | {s['seconds'] / 60:.1f} | {'yes' if is_solved(s) else 'no'}"
-        for seed, s in summaries.items()
-    ]
-    return f"{title}\n{experiment.shown_command()}\n\n{make_table(HEADER, rows)}"
+def settings(scale: str) -> list[Setting]:
+    """Return TDPO without options and with the paper's settings, rivals with the paper's, and the other variants."""
+    steps, num_seeds = choose(scale, *STEPS), choose(scale, *NUM_SEEDS)
+
+    def make(panel: str, label: str, alg: str, num_timesteps: float, seeds: int, **others) -> Setting:
+        values = {"env": MAIN, "alg": alg, "num_timesteps": int(num_timesteps), **others}
+        return Setting(panel, label, values, seeds)
+
+    found = [make(MAIN, "TDPO", "tdpo", steps, max(10, num_seeds))]
+    found += [make(MAIN, label, alg, steps, num_seeds, preset="paper") for alg, label in RIVALS.items()]
+    found += [make(MAIN, "TRPO, tuned", "trpo", steps, num_seeds, preset="tuned")]
+    for alg, label in REPLAY.items():
+        found.append(make(MAIN, label, alg, choose(scale, *SLOW_STEPS), choose(scale, 2, num_seeds), preset="paper"))
+    found.append(make(MAIN, "TDPO, the paper's settings", "tdpo", steps, 3, preset="paper"))
+    found.append(make(f"{MAIN}, whole circle", "TDPO", "tdpo", 5e7, 3, **{"env.start_scale": 1}))
+    found.append(make(f"{MAIN}, 50 M steps", "TDPO", "tdpo", 5e7, 10))
+    found += [make(f"{MAIN}-{v}", "TDPO", "tdpo", steps, 3, env=f"{MAIN}-{v}") for v in range(2, 10)]
+    return found
 
 
-def report(experiments: Experiments, runs: Path, out: Path) -> None:
-    """Write tables of all finished runs, learning curves, and pictures of the best and the worst main seed."""
-    found = {name: summarise_seeds(experiment, runs / name, *EPISODES) for name, experiment in experiments.items()}
-    tables = [table(experiments[name], summaries) for name, summaries in found.items() if summaries]
-    (out / "pendulum-nlr-tables.md").write_text("\n".join(tables))
-    by_return = sorted(found["main"], key=lambda seed: found["main"][seed]["return"])
-    for word, seed in zip(("worst", "best"), by_return[:1] + by_return[-1:]):
-        evaluate(runs / "main" / str(seed), "--plot", str(out / f"pendulum-nlr-{word}.png"), *EPISODES)
-    for word, names in {"main": ["main"], "paper": ["main", "paper"]}.items():
-        picture, shown = out / f"pendulum-nlr-{word}-curves.png", {name: experiments[name] for name in names}
-        draw_costs(shown, runs, picture, column="return_mean", label="- mean return per update")
+def extra(finished: list[Finished], out: Path) -> None:
+    """Draw the best and the worst seed of the main variant."""
+    draw_extremes(finished[0], out, "pendulum-nlr")
 
+
+RESULT = Result(
+    "pendulum_nlr",
+    "The pendulum with non-local reward",
+    "Figures 1 and 11 to 19",
+    settings,
+    is_log=True,
+    extra=extra,
+)
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, EXPERIMENTS, "runs/pendulum-nlr", report))
+    sys.exit(main(RESULT))

@@ -1,7 +1,4 @@
-"""Every algorithm without options on many tasks, at equal counted steps: the table of docs/results/suite.md.
-
-python run_scripts/suite.py train --runs runs/suite --jobs 2 --only chain-tdpo chain-cma     # stop and start at will
-python run_scripts/suite.py report --runs runs/suite --out docs/results
+"""Every algorithm without options on many tasks, at equal counted steps.
 
 Options and defaults are chosen on the tasks of DEVELOP alone; those of FINAL are looked at when a change is complete.
 """
@@ -10,8 +7,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from experiments import Experiment, Experiments, main, make_table, summarise_seeds
 
+from run_scripts.results import Finished, Result, Setting, choose, main, number, write_table
 from tdpo_baselines.plot import read_progress
 
 DEVELOP = {  # task: steps, and the return that counts as solved
@@ -38,16 +35,22 @@ FINAL = {
     "Swimmer-v5": (1e6, 90),
     "HalfCheetah-v5": (1e6, 1500),
 }
-ALGORITHMS = ("tdpo", "trpo", "ppo1", "td3", "ars", "cma")
-EXPERIMENTS = {
-    f"{task}-{algorithm}": Experiment(
-        f"{algorithm} on {task}", task, range(3), steps, ("--alg", algorithm, "--preset", "none")
-    )
-    for tasks in (DEVELOP, FINAL)
-    for task, (steps, _) in tasks.items()
-    for algorithm in ALGORITHMS
-}
-EPISODES = ("--episodes", "100")
+ALGORITHMS = {"tdpo": "TDPO", "trpo": "TRPO", "ppo1": "PPO1", "td3": "TD3", "ars": "ARS", "cma": "CMA-ES"}
+NUM_SEEDS = (3, 10)
+
+
+def settings(scale: str) -> list[Setting]:
+    """Return every algorithm on every task."""
+    return [
+        Setting(
+            task,
+            label,
+            {"env": task, "alg": alg, "num_timesteps": int(steps), "preset": "none"},
+            choose(scale, *NUM_SEEDS),
+        )
+        for task, (steps, _) in {**DEVELOP, **FINAL}.items()
+        for alg, label in ALGORITHMS.items()
+    ]
 
 
 def steps_to_level(run: Path, level: float) -> float:
@@ -57,31 +60,26 @@ def steps_to_level(run: Path, level: float) -> float:
     return float(progress["total_timesteps"][reached[0]]) if len(reached) else np.inf
 
 
-def score_cell(experiment: Experiment, folder: Path, level: float) -> str:
-    """Return the median score, every seed's, and the median steps to the level; empty if the runs are not finished."""
-    if not folder.exists() or not experiment.is_finished(folder):
-        return ""
-    returns = [summary["return"] for summary in summarise_seeds(experiment, folder, *EPISODES).values()]
-    steps = np.median([steps_to_level(folder / str(seed), level) for seed in experiment.seeds])
-    each = ", ".join(f"{value:.4g}" for value in returns)
-    return f"**{np.median(returns):.4g}** ({each}); {f'{steps / 1e6:.2g} M' if np.isfinite(steps) else 'never'}"
+def cell(finished: Finished, level: float) -> str:
+    """Return the median score, every seed's, and the median steps to the level."""
+    steps = np.median([steps_to_level(folder, level) for folder in finished.folders.values()])
+    each = ", ".join(map(number, finished.returns()))
+    speed = f"{steps / 1e6:.2g} M" if np.isfinite(steps) else "never"
+    return f"**{number(float(np.median(finished.returns())))}** ({each}); {speed}"
 
 
-def suite_table(tasks: dict, experiments: Experiments, runs: Path) -> str:
-    """Return a row for each task, a column for each algorithm."""
-    rows = []
-    for task, (steps, level) in tasks.items():
-        cells = [score_cell(experiments[f"{task}-{name}"], runs / f"{task}-{name}", level) for name in ALGORITHMS]
-        if any(cells):
-            rows.append(" | ".join([task, f"{steps / 1e6:g}", f"{level:g}", *cells]))
-    return make_table(" | ".join(["task", "steps (M)", "level", *ALGORITHMS]), rows)
-
-
-def report(experiments: Experiments, runs: Path, out: Path) -> None:
-    """Write a table for each set of tasks."""
+def extra(finished: list[Finished], out: Path) -> None:
+    """Write a table for each set of tasks: a row for each task, a column for each algorithm."""
+    found = {(f.setting.panel, f.setting.label): f for f in finished}
     for name, tasks in (("develop", DEVELOP), ("final", FINAL)):
-        (out / f"suite-{name}-table.md").write_text(suite_table(tasks, experiments, runs))
+        rows = []
+        for task, (steps, level) in tasks.items():
+            cells = [cell(found[task, a], level) if (task, a) in found else "" for a in ALGORITHMS.values()]
+            rows += [[task, f"{steps / 1e6:g}", f"{level:g}", *cells]] if any(cells) else []
+        write_table(out / f"suite-{name}-table.md", ["task", "steps (M)", "level", *ALGORITHMS.values()], rows)
 
+
+RESULT = Result("suite", "All algorithms without options on twenty tasks", "", settings, extra=extra)
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, EXPERIMENTS, "runs/suite", report))
+    sys.exit(main(RESULT))

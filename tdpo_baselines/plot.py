@@ -63,46 +63,67 @@ def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    groups, sign = read_curves(paths, x=x, y=y, is_log=is_log), -1 if is_log else 1
-    environments = list(dict.fromkeys(environment for _, environment in groups))
+    groups = read_curves(paths, x=x, y=y, is_log=is_log)
+    environments, labels = list(dict.fromkeys(environment for _, environment in groups)), {}
     for (algorithm, environment), curves in groups.items():
-        colour, style = COLOURS.get(algorithm, "0.4"), STYLES[environments.index(environment) % len(STYLES)]
-        group, is_single = plain(f"{algorithm}, {environment}"), len(curves) == 1
-        for xs, ys in curves:
-            strength = {"alpha": 1, "lw": 1.5, "label": group} if is_single else {"alpha": 0.35, "lw": 0.8}
-            axes.plot(xs, sign * ys, color=colour, ls=style, **strength)
-        if not is_single:
-            grid = np.linspace(max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves), 500)
-            values = np.array([np.interp(grid, xs, ys) for xs, ys in curves])  # [seed, point]
-            label = f"{group}: interquartile mean of {len(curves)} runs"
-            axes.plot(grid, sign * interquartile_mean(values), color=colour, ls=style, lw=2, label=label)
-            axes.fill_between(grid, *(sign * bootstrap_interval(values)), color=colour, alpha=0.2, lw=0)
+        style = STYLES[environments.index(environment) % len(STYLES)]
+        line = draw_group(axes, curves, colour=algorithm_colour(algorithm), style=style, is_log=is_log)
+        how_many = f": interquartile mean of {len(curves)} runs" if len(curves) > 1 else ""
+        labels[plain(f"{algorithm}, {environment}{how_many}")] = line
     label = LABELS.get(y, y)
     axes.set(xlabel=LABELS.get(x, x), ylabel=f"- {label}" if is_log else label)
     if is_log:
         axes.set_yscale("log")
         axes.invert_yaxis()
     axes.grid(alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=2)
+    figure.legend(labels.values(), labels, loc="outside upper center", ncols=2)
     return figure
 
 
+def algorithm_colour(algorithm: str) -> str:
+    """Return the colour of an algorithm, grey for one that is not ours."""
+    return COLOURS.get(algorithm, "0.4")
+
+
+def draw_group(axes, curves: list, *, colour: str, style: str, is_log: bool):
+    """Draw the curves (xs, ys) of all seeds, thin if there are several, their interquartile mean and its interval.
+
+    Return the strongest line.
+    """
+    sign, is_single = -1 if is_log else 1, len(curves) == 1
+    for xs, ys in curves:
+        strength = {"alpha": 1, "lw": 1.5} if is_single else {"alpha": 0.35, "lw": 0.8}
+        (line,) = axes.plot(xs, sign * ys, color=colour, ls=style, **strength)
+    if not is_single:
+        grid = np.linspace(max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves), 500)
+        values = np.array([np.interp(grid, xs, ys) for xs, ys in curves])  # [seed, point]
+        (line,) = axes.plot(grid, sign * interquartile_mean(values), color=colour, ls=style, lw=2)
+        axes.fill_between(grid, *(sign * bootstrap_interval(values)), color=colour, alpha=0.2, lw=0)
+    return line
+
+
 def read_curves(paths: list[str], *, x: str, y: str, is_log: bool) -> dict[tuple[str, str], list]:
-    """Return the curves (xs, ys) of all runs by algorithm and environment, without rows before an episode's end."""
+    """Return the curves (xs, ys) of all runs by algorithm and environment."""
     groups: dict[tuple[str, str], list] = {}
     for path in paths:
-        config, progress = RunFolder(path).read_config(), read_progress(path)
-        for name in (x, y):
-            if name not in progress:
-                raise ValueError(f"{path} has no column {name!r}; it has {', '.join(progress)}")
-        if is_log and np.any(progress[y] >= 0):
+        config, (xs, ys) = RunFolder(path).read_config(), read_curve(path, x=x, y=y)
+        if is_log and np.any(ys >= 0):
             raise ValueError(f"--log needs values below zero, and {y} of {path} has others; leave --log out")
-        is_known = np.isfinite(progress[y])
-        if not is_known.any():
-            raise ValueError(f"{y} of {path} has no number yet: no episode has ended")
-        curve = (progress[x][is_known] / UNITS.get(x, 1), progress[y][is_known])
+        curve = (xs / UNITS.get(x, 1), ys)
         groups.setdefault((config.algorithm, config.environment), []).append(curve)
     return groups
+
+
+def read_curve(path: str | Path, *, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return two columns of a run's progress.csv, without rows in which the second is not a number."""
+    progress = read_progress(path)
+    for name in (x, y):
+        if name not in progress:
+            raise ValueError(f"{path} has no column {name!r}; it has {', '.join(progress)}")
+    is_known = np.isfinite(progress[y])
+    if not is_known.any():
+        raise ValueError(f"{y} of {path} has no number yet: no episode has ended")
+    return progress[x][is_known], progress[y][is_known]
 
 
 def write_csv(paths: list[str], out: str) -> None:

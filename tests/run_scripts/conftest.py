@@ -1,39 +1,25 @@
-"""Fixtures for the scripts that publish results: their modules, and experiments small enough for a test."""
+"""Fixtures for the scripts that make results: their smallest scale, and the pictures that they write."""
 
-import sys
-from dataclasses import replace
 from importlib import import_module
 
 import pytest
-from programs import ROOT
+
+from run_scripts import results
 
 PNG = b"\x89PNG"
 
 
 @pytest.fixture
-def script(monkeypatch):
-    """Return a function that imports a script by its name."""
-    monkeypatch.setattr(sys, "path", [str(ROOT / "run_scripts"), *sys.path])
-    return import_module
+def smoke(tmp_path):
+    """Return a function that makes a result at the scale smoke with one seed and returns its folder."""
 
+    def make(name, *arguments):
+        result = import_module(f"run_scripts.{name}").RESULT
+        own = ["--scale", "smoke", "--seeds", "1", "--runs", str(tmp_path / name)]
+        assert results.main(result, [*own, *arguments]) == 0
+        return tmp_path / name
 
-@pytest.fixture
-def shrink():
-    """Return a function that makes an experiment short: a few seeds, few timesteps, a small network."""
-
-    def shrink_one(experiment, seeds, num_timesteps, *options):
-        arguments = (*experiment.arguments, "--set", "hidden_sizes=8", *options)
-        return replace(experiment, seeds=seeds, num_timesteps=num_timesteps, arguments=arguments)
-
-    return shrink_one
-
-
-@pytest.fixture
-def folders(tmp_path):
-    """Return folders for runs and for the report."""
-    out = tmp_path / "out"
-    out.mkdir()
-    return tmp_path / "runs", out
+    return make
 
 
 @pytest.fixture
@@ -46,3 +32,13 @@ def pictures_in():
         return [path.name for path in paths]
 
     return list_pictures
+
+
+@pytest.fixture
+def cells_of():
+    """Return a function that reads the cells of a Markdown table, without its header."""
+
+    def read_cells(path):
+        return [line.strip("| \n").split(" | ") for line in path.read_text().splitlines()[2:]]
+
+    return read_cells

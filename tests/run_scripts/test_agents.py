@@ -1,4 +1,5 @@
 import json
+from importlib import import_module
 
 import pytest
 
@@ -6,8 +7,8 @@ from tdpo_baselines.harness.trained import load
 
 
 @pytest.mark.slow
-def test_agent_is_trained_evaluated_and_written_with_its_card(script, tmp_path, monkeypatch):
-    agents = script("agents")
+def test_agent_is_trained_evaluated_and_written_with_its_card(tmp_path, monkeypatch):
+    agents = import_module("run_scripts.agents")
     small = agents.Agent(2e4, seed=3, use_best=True)
     monkeypatch.setitem(agents.RECIPES, "cart-pole", small)
     out = tmp_path / "agents"
@@ -20,7 +21,7 @@ def test_agent_is_trained_evaluated_and_written_with_its_card(script, tmp_path, 
     assert card["parameters_sha256"] == agent.sha256 and card["evaluation"]["return"] == found
 
 
-def test_unknown_agent_is_refused(script, capsys):
+def test_unknown_agent_is_refused(capsys):
     with pytest.raises(SystemExit):
-        script("agents").main(["nothing"])
+        import_module("run_scripts.agents").main(["nothing"])
     assert "invalid choice: 'nothing'" in capsys.readouterr().err

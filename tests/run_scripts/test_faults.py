@@ -1,10 +1,12 @@
+from importlib import import_module
+
 import pytest
 
 
 @pytest.fixture
-def faults(script, mpirun, monkeypatch):
+def faults(mpirun, monkeypatch):
     monkeypatch.setenv("MPIRUN", mpirun)
-    return script("faults")
+    return import_module("run_scripts.faults")
 
 
 @pytest.mark.slow

@@ -2,30 +2,24 @@ import numpy as np
 import pytest
 
 from envs.leg.params import POSITION, RATE
-
-SMALL = ("num_trajectories=1", "num_branches=1", *(f"stage{number}.timesteps=0" for number in range(1, 5)))
+from run_scripts import leg_stochastic
 
 
 @pytest.mark.slow
-def test_report_has_every_trained_seed_the_pd_controller_and_pictures(
-    script, shrink, folders, pictures_in, monkeypatch
-):
-    leg_stochastic, experiments = script("leg_stochastic"), script("experiments")
-    for name, value in {"NUM_LANDINGS": 2, "NUM_PD_EPISODES": 2, "EVALUATION": ("--episodes", "2")}.items():
-        monkeypatch.setattr(leg_stochastic, name, value)
-    small = {
-        name: shrink(experiment, range(8, 9), 2e4, *SMALL) for name, experiment in leg_stochastic.EXPERIMENTS.items()
-    }
-    runs, out = folders
-    assert experiments.train({"advanced": small["advanced"]}, runs, jobs=1) == 0
-    leg_stochastic.report(small, runs, out)
-    table = (out / "leg-stochastic-table.md").read_text().splitlines()
-    assert [line.split(" | ")[:2] for line in table[2:]] == [["| Advanced variant", "8"], ["| PD controller", ""]]
-    assert pictures_in(out) == ["leg-stochastic-curves.png", "leg-stochastic-landings-advanced-8.png"]
+def test_smoke_has_every_seed_the_pd_controller_and_pictures(smoke, pictures_in, cells_of, monkeypatch):
+    for name in ("NUM_LANDINGS", "NUM_PD_EPISODES"):
+        monkeypatch.setattr(leg_stochastic, name, 2)
+    out = smoke("leg_stochastic", "--only", "CMA")
+    assert [row[:2] for row in cells_of(out / "leg-stochastic-landings.md")] == [
+        ["CMA-ES, PD gains", "8"],
+        ["PD by hand", ""],
+    ]
+    pictures = ["leg-stochastic-curves.png", "leg-stochastic-landings-cma-es-pd-gains-8.png"]
+    assert pictures_in(out) == pictures
 
 
-def test_standing_means_still_for_the_last_tenth_of_a_second(script):
-    stands = script("leg_stochastic").stands
+def test_standing_means_still_for_the_last_tenth_of_a_second():
+    stands = leg_stochastic.stands
     states = np.zeros((500, 30))
     states[:, POSITION : POSITION + 3] = 0.2, np.radians(-45), np.radians(-90)
     states[:50, RATE + 1] = 10.0

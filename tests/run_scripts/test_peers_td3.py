@@ -1,9 +1,10 @@
 import json
 import sys
+from importlib import import_module
 
 
-def test_seed_that_has_its_file_is_not_trained_again(script, tmp_path, monkeypatch, capsys):
-    peers_td3 = script("peers_td3")
+def test_seed_that_has_its_file_is_not_trained_again(tmp_path, monkeypatch, capsys):
+    peers_td3 = import_module("run_scripts.peers_td3")
     trained = []
     monkeypatch.setattr(peers_td3, "train", lambda seed: trained.append(seed) or {"seed": seed, "return": 1.0})
     monkeypatch.setattr(sys, "argv", ["peers_td3.py", "--seeds", "0", "1", "--out", str(tmp_path)])

@@ -1,0 +1,47 @@
+import json
+
+import pytest
+
+from run_scripts import claims
+from run_scripts.claims import Record
+
+
+def record(**returns):
+    """Return a record of one panel: method -> (returns, whether the criterion is met)."""
+    rows = [
+        {
+            "panel": "leg",
+            "label": label,
+            "seeds": {i: {"return": r, "is_met": met, "steps": 1e6} for i, r in enumerate(rs)},
+        }
+        for label, (rs, met) in returns.items()
+    ]
+    return Record({"scale": "short", "rows": rows})
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        ({"TDPO": ([1.0, 2.0], True), "TRPO": ([0.0], False)}, "reproduced"),
+        ({"TDPO": ([1.0, 2.0], True), "TRPO": ([0.0], True)}, "partly: rivals succeed too"),
+        ({"TDPO": ([1.0, 2.0], False), "TRPO": ([0.0], False)}, "not reproduced"),
+    ],
+)
+def test_criterion_decides(found, verdict):
+    assert claims.judge_criterion("leg")(record(**found))[1] == verdict
+
+
+def test_budget_and_medians_are_shown():
+    one = record(TDPO=([1.0, 2.0, 30.0], True))
+    assert one.shown("leg") == "TDPO 2" and one.budget() == "up to 3 seeds of 1 M steps"
+
+
+def test_claims_without_runs_say_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "RESULTS", tmp_path)
+    score = {"return": -1.0, "is_met": True, "steps": 1e6}
+    rows = [{"panel": "leg", "label": "TDPO", "seeds": {"0": score}}]
+    (tmp_path / "leg.json").write_text(json.dumps({"scale": "short", "rows": rows}))
+    assert claims.main() == 0
+    lines = (tmp_path / "claims.md").read_text().splitlines()[2:]
+    assert len(lines) == len(claims.CLAIMS)
+    assert sum("not run" in line for line in lines) == len(lines) - 1 and "1 of 1" in lines[2]
