@@ -205,7 +205,9 @@ def _suite_returns() -> list[tuple[str, str, dict[str, list[float]]]]:
         header, _, *rows = _rows(name)
         for task, steps, _, *cells in rows:
             texts = {name.lower().split("-")[0]: re.search(r"\((.*?)\)", cell) for name, cell in zip(header[3:], cells)}
-            returns = {a: [float(value) for value in text[1].split(",")] for a, text in texts.items() if text}
+            returns = {
+                a: [float(value.replace(",", "")) for value in text[1].split(", ")] for a, text in texts.items() if text
+            }
             found += [(task, steps, returns)] if len(returns) > 1 else []
     return found
 

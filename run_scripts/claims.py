@@ -68,8 +68,10 @@ def judge_criterion(panel: str) -> Callable[[Record], tuple[str, str]]:
         counts = {label: record.met(panel, label) for label in record.labels(panel)}
         shown = ", ".join(f"{label} {good} of {all_}" for label, (good, all_) in counts.items())
         good, num_seeds = counts.get("TDPO", (0, 1))
-        rivals_fail = not any(met for label, (met, _) in counts.items() if not label.startswith("TDPO"))
-        holds = 2 * good > num_seeds
+        rivals = [met for label, (met, _) in counts.items() if not label.startswith("TDPO")]
+        if not rivals:
+            return shown, "rivals are not run"
+        rivals_fail, holds = not any(rivals), 2 * good > num_seeds
         return (
             shown,
             "reproduced" if holds and rivals_fail else "partly: rivals succeed too" if holds else "not reproduced",
@@ -98,9 +100,14 @@ def judge_horizon(record: Record) -> tuple[str, str]:
         for label in record.labels(first)
         if record.median(last, label) is not None
     }
-    losing = [label for label, worse in loses.items() if worse and label != "TDPO"]
-    verdict = f"{', '.join(losing) or 'no rival'} lose more than a tenth"
-    return shown, f"{verdict}; TDPO {'does too' if loses.get('TDPO') else 'does not'}"
+    tdpo_loses, rivals = loses.pop("TDPO"), loses
+    if not rivals:
+        return shown, f"rivals are not run; TDPO {'loses' if tdpo_loses else 'does not lose'} more than a tenth"
+    losing = [label for label, worse in rivals.items() if worse]
+    verdict = (
+        "reproduced" if len(losing) == len(rivals) else f"partly: {', '.join(losing) or 'no rival'} lost over a tenth"
+    )
+    return shown, f"{verdict}; TDPO {'lost too' if tdpo_loses else 'did not'}"
 
 
 def judge_delay(record: Record) -> tuple[str, str]:

@@ -45,3 +45,14 @@ def test_claims_without_runs_say_so(tmp_path, monkeypatch):
     lines = (tmp_path / "claims.md").read_text().splitlines()[2:]
     assert len(lines) == len(claims.CLAIMS)
     assert sum("not run" in line for line in lines) == len(lines) - 1 and "1 of 1" in lines[2]
+
+
+@pytest.mark.parametrize(("at_500hz", "verdict"), [(-3000.0, "partly: no rival"), (-9000.0, "reproduced")])
+def test_rate_is_judged_per_step(at_500hz, verdict):
+    found = {"pendulum-20hz": -160.0, "pendulum-100hz": -800.0, "pendulum-500hz": at_500hz}
+    rows = [
+        {"panel": panel, "label": label, "seeds": {"0": {"return": value if label == "TRPO" else -1.0}}}
+        for panel, value in found.items()
+        for label in ("TDPO", "TRPO")
+    ]
+    assert claims.judge_horizon(Record({"scale": "short", "rows": rows}))[1].startswith(verdict)

@@ -4,7 +4,7 @@ from run_scripts import running_time
 
 
 def test_time_is_that_of_the_second_half(tmp_path):
-    rows = ["total_timesteps,wall_time", "1000,50", "2000,52", "3000,54", "4000,56"]
+    rows = ["iteration,total_timesteps,wall_time", "1,1000,50", "2,2000,52", "3,3000,54", "4,4000,56"]
     (tmp_path / "progress.csv").write_text("\n".join(rows) + "\n")
     assert running_time.seconds_per_million(tmp_path) == pytest.approx(2000)
 
