@@ -102,7 +102,7 @@ def judge_horizon(record: Record) -> tuple[str, str]:
     }
     tdpo_loses, rivals = loses.pop("TDPO"), loses
     if not rivals:
-        return shown, f"rivals are not run; TDPO {'loses' if tdpo_loses else 'does not lose'} more than a tenth"
+        return shown, f"rivals are not run, TDPO {'loses' if tdpo_loses else 'does not lose'} more than a tenth"
     losing = [label for label, worse in rivals.items() if worse]
     verdict = (
         "reproduced" if len(losing) == len(rivals) else f"partly: {', '.join(losing) or 'no rival'} lost over a tenth"
