@@ -150,7 +150,7 @@ def show_help(parsed: argparse.Namespace) -> None:
 
 def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
     """Train on all ranks. Errors that all ranks know of end the job in order; any other ends it at once."""
-    from .common.parallel.checks import NotFinite
+    from .common.parallel.checks import BadEnvironment, NotFinite
     from .common.parallel.comm import Refused, rank_traceback
     from .harness.session import set_up
 
@@ -168,6 +168,10 @@ def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
         return exit_code
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
+    except BadEnvironment as error:  # on this rank alone
+        print(f"[rank {comm.rank}] error: {error}", file=sys.stderr, flush=True)
+        comm.abort()
+        return EXIT_FAILED
     except BaseException:  # an environment that calls sys.exit too: the other ranks would wait for ever
         text = rank_traceback(comm)
         sys.stderr.write(text)
