@@ -14,6 +14,7 @@ import time
 
 from .common.parallel import launcher
 from .common.parallel.tensorflow_setup import prepare_environment
+from .common.sampling import watchdog
 from .harness import registry
 from .harness.budget import Budget
 from .harness.resolve import Run, describe_options, resolve
@@ -115,6 +116,8 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
             if not launcher.rank():
                 show_help(parsed)
             return 0
+        if parsed.step_timeout is not None:
+            watchdog.start(Budget.from_values({"step_timeout": parsed.step_timeout}).step_timeout)
         run = resolve(parsed)
         from .common.parallel.comm import connect
 

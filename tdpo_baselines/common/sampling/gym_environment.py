@@ -17,7 +17,7 @@ import numpy as np
 
 from ..parallel import launcher
 from ..parallel.checks import BadEnvironment, is_finite, require_memory
-from . import gym_checks
+from . import gym_checks, watchdog
 
 GENERATOR_SIZE = 10  # a PCG64 state in 32-bit pieces
 NOT_REPRODUCIBLE = "so branches cannot be compared; the environment must draw all its randomness from `self.np_random`"
@@ -91,7 +91,8 @@ class GymEnvironment:
         """Start an episode; return the observation [O]."""
         self._saved = None
         self._seed, self._num_steps = seed, 0
-        self._observation = gym_checks.read_reset(self.env.reset(seed=seed), self.observation_size)
+        result = self._call(self.env.reset, seed=seed)
+        self._observation = gym_checks.read_reset(result, self.observation_size)
         return self._observation
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
@@ -100,13 +101,21 @@ class GymEnvironment:
         if not (is_finite(action) and is_finite(self._observation)):
             return self._end_episode(action, 0.0)
         self._actions[self._num_steps] = action
-        result = self.env.step(action.copy())  # it may write into it
-        self._saved = None
         self._num_steps += 1
+        self._saved = None
+        result = self._call(self.env.step, action.copy())  # it may write into it
         self._observation, reward, terminated, truncated = gym_checks.read_step(result, self.observation_size)
         if not (math.isfinite(reward) and is_finite(self._observation)):
             return self._end_episode(action, reward)
         return self._observation, reward, terminated, truncated
+
+    def _call(self, function: Callable, *arguments, **keywords) -> Any:
+        """Call the environment, watched."""
+        watchdog.inside = self._name, self._num_steps
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            watchdog.inside = None
 
     def _end_episode(self, action: np.ndarray, reward: float) -> tuple[np.ndarray, float, bool, bool]:
         """Note and tell what is not finite; return the results of a last step whose reward is not a number."""
