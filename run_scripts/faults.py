@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tdpo_baselines.common.parallel import mpirun
+
 ROOT = Path(__file__).resolve().parent.parent
 NUM_ITERATIONS = 3000
 RUN = (
@@ -50,20 +52,7 @@ NAN = """
 """
 
 
-def find_mpirun() -> str:
-    """Return the MPIRUN variable, the virtual environment's mpirun, or the site's."""
-    beside = Path(sys.executable).parent / "mpirun"
-    return os.environ.get("MPIRUN") or (str(beside) if beside.exists() else shutil.which("mpirun") or "mpirun")
-
-
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(ROOT),
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI 5
-}
+ENVIRONMENT = {**os.environ, **mpirun.VARIABLES, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support"}
 
 
 class Run:
@@ -72,7 +61,7 @@ class Run:
     def __init__(self, folder: Path, planted: str = ""):
         self.folder = folder
         program = ["-c", PLANTED.format(code=planted)] if planted else ["-m", "tdpo_baselines.run"]
-        command = [find_mpirun(), "-np", "2", sys.executable, *program, *RUN, "--log_dir", str(folder), "--resume"]
+        command = [*mpirun.command(2), sys.executable, *program, *RUN, "--log_dir", str(folder), "--resume"]
         self._output = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             command, env=ENVIRONMENT, cwd=ROOT, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True

@@ -76,7 +76,7 @@ def check(parsed: argparse.Namespace) -> None:
 
 def search(parsed: argparse.Namespace) -> int:
     """Search, train the winner again, and write the results; return the exit code."""
-    from .harness.training import EXIT_STOPPED
+    from .harness.stop_request import EXIT_STOPPED
     from .sweeping.sweep import lock
     from .tuning.figure import draw
     from .tuning.study import Plan, Study, read_sweep

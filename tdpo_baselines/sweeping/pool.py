@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common import files
-from ..harness.stop_request import StopRequest
-from ..harness.training import EXIT_STOPPED
+from ..harness.stop_request import EXIT_STOPPED, StopRequest
 from ..run import EXIT_FAILED, parse_and_train
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from ..common import files
 from ..harness import stages
 from ..harness.config import to_text
-from ..harness.training import EXIT_STOPPED
+from ..harness.stop_request import EXIT_STOPPED
 from ..sweeping.definition import Definition, SweepRun, make_run, make_runs, read
 from ..sweeping.results import mean, read_result, write_csv
 from ..sweeping.sweep import Sweep, train_unfinished
