@@ -222,12 +222,12 @@ def wait_asleep(request) -> None:
 def connect(*, is_alone: bool = False) -> Comm:
     """Return the MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed).
 
-    In a step of several tasks without a common MPI, a process trains alone only if `is_alone` says so, or a user sits
-    before it.
+    In a SLURM step of several tasks without a common MPI, a process trains alone only if `is_alone` says so, or a user
+    sits before it.
     """
     rank, num_expected = launcher.rank(), launcher.num_expected()
     if rank is None:
-        if num_expected is not None and num_expected > 1 and not (is_alone or sys.stdin.isatty()):
+        if num_expected is not None and num_expected > 1 and not (is_alone or os.isatty(0)):
             raise ValueError(
                 f"started as one of {num_expected} tasks without a common MPI; use mpirun, or srun with the --mpi of "
                 "this MPI (pmix for Open MPI, pmi2 for MPICH); --ranks 1 trains alone"
