@@ -1,5 +1,6 @@
 """Start ranks on this host, with any MPI: Open MPI 4 and 5, MPICH, Intel MPI."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+SECONDS_BETWEEN_LOOKS = 0.2
 VARIABLES = {  # each MPI reads its own
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -52,16 +54,15 @@ def run(num_ranks: int, module: str, arguments: Sequence[str]) -> int:
 
     Ctrl-C, SIGTERM and SIGUSR1 ask the ranks to save and stop; a second Ctrl-C ends them at once.
     """
-    process = start(num_ranks, module, arguments, stdin=subprocess.DEVNULL)
-    was_asked = False
-
-    def pass_on(number, frame):
-        nonlocal was_asked
-        process.send_signal(signal.SIGINT if was_asked and number == signal.SIGINT else signal.SIGUSR1)
-        was_asked = True
-
+    asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves SIGHUP
-            signal.signal(number, pass_on)
-    code = process.wait()
-    return code if code >= 0 else 128 - code
+            signal.signal(number, lambda number, frame: asked.append(number))
+    process, num_passed_on = start(num_ranks, module, arguments, stdin=subprocess.DEVNULL), 0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = process.wait(SECONDS_BETWEEN_LOOKS)
+            return code if code >= 0 else 128 - code
+        for wish in asked[num_passed_on:]:
+            process.send_signal(signal.SIGINT if num_passed_on and wish == signal.SIGINT else signal.SIGUSR1)
+            num_passed_on += 1
