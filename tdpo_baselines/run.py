@@ -14,6 +14,7 @@ import time
 
 from .common.parallel import launcher
 from .common.parallel.tensorflow_setup import prepare_environment
+from .common.sampling import watchdog
 from .harness import registry
 from .harness.budget import Budget
 from .harness.resolve import Run, describe_options, resolve
@@ -115,6 +116,8 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
             if not launcher.rank():
                 show_help(parsed)
             return 0
+        if parsed.step_timeout is not None:
+            watchdog.start(Budget.from_values({"step_timeout": parsed.step_timeout}).step_timeout)
         run = resolve(parsed)
         from .common.parallel.comm import connect
 
@@ -150,7 +153,7 @@ def show_help(parsed: argparse.Namespace) -> None:
 
 def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
     """Train on all ranks. Errors that all ranks know of end the job in order; any other ends it at once."""
-    from .common.parallel.checks import NotFinite
+    from .common.parallel.checks import BadEnvironment, NotFinite
     from .common.parallel.comm import Refused, rank_traceback
     from .harness.session import set_up
 
@@ -168,6 +171,10 @@ def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
         return exit_code
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
+    except BadEnvironment as error:  # on this rank alone
+        print(f"[rank {comm.rank}] error: {error}", file=sys.stderr, flush=True)
+        comm.abort()
+        return EXIT_FAILED
     except BaseException:  # an environment that calls sys.exit too: the other ranks would wait for ever
         text = rank_traceback(comm)
         sys.stderr.write(text)

@@ -55,6 +55,11 @@ INVALID = {
     "--env Pendulum-v1 --alg td3 --num_trajectories 3": "pass --set batch_size=129 buffer_size=200001",
     "--env Pendulum-v1 --set env.g=nan": "env.g must be a finite number",
     "--env Pendulum-v1 --set env.max_episode_steps=10000000000000": "must be a number from 0 to 1000000",
+    "--env .:x": "unknown environment '.:x'; a module's name has no empty part; --list shows",
+    "--env gym:.:x": "unknown environment 'gym:.:x'; a module's name has no empty part; --list shows",
+    f"--env Pendulum-v1 --set env.max_episode_steps={'9' * 400}": "must be a number from 0 to 1000000",
+    f"{PENDULUM} --seed {'9' * 5000}": "seed must be a whole number",
+    "--env careless:Careless-v0 --set env.fault=raises": "failed with KeyError: 'broken'",
     "": "--env is missing",
 }
 

@@ -60,6 +60,9 @@ def check_environment(name: str) -> None:
 
     if name in ENVIRONMENTS:
         return
+    module, colon, _ = name.removeprefix("gym:").rpartition(":")
+    if colon and "" in module.split("."):
+        raise ValueError(f"unknown environment {name!r}; a module's name has no empty part; --list shows environments")
     try:
         _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:

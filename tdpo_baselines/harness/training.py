@@ -229,7 +229,7 @@ class Training:
             self._save()
             fate = "the state before it is saved in"
         iteration = self._progress.iteration + 1
-        hint = "check the environment's rewards" if iteration == 1 else "smaller steps or less noise may help"
+        hint = "check the environment" + (", or try smaller steps or less noise" if iteration > 1 else "")
         raise NotFinite(f"iteration {iteration}: {error}; {fate} {self._folder.checkpoints}; {hint}") from error
 
     def _check_row(self, row: Mapping[str, Any]) -> None:

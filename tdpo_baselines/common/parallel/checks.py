@@ -1,5 +1,6 @@
 """Checks that several algorithms share."""
 
+import math
 import os
 
 import numpy as np
@@ -9,6 +10,15 @@ from . import launcher
 
 class NotFinite(FloatingPointError):
     """A replicated number is not finite. All ranks hold it, so all of them raise."""
+
+
+class BadEnvironment(ValueError):
+    """An environment does not keep to its interface."""
+
+
+def is_finite(values: np.ndarray) -> bool:
+    """Return whether all numbers of a vector are finite. A sum of squares is fast, but may overflow."""
+    return math.isfinite(values.dot(values)) or bool(np.isfinite(values).all())
 
 
 def require_finite(name: str, values: np.ndarray) -> None:
