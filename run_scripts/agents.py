@@ -39,12 +39,14 @@ class Agent:
         return ["--env", name, *budget, *self.arguments]
 
 
+SOLVED_NLR = [f"pendulum-nlr-{number}" for number in (3, 4, 6, 7, 8, 9)]
+SMALL = ("birotor", "cart-pole", "chain", "dead-time", "delayed-spring", "double-well", "step-response", "two-mass")
 RECIPES = {
-    "pendulum-nlr": Agent(1e7),
     "leg": Agent(1.5e7, seed=27),
-    "cart-pole": Agent(1e6),
-    "two-mass": Agent(1e6),
-    "birotor": Agent(1e6),
+    "pendulum-nlr": Agent(1e7),
+    **dict.fromkeys(SOLVED_NLR, Agent(1e7)),
+    **dict.fromkeys(("pendulum-20hz", "pendulum-100hz", "pendulum-500hz"), Agent(5e6)),
+    **dict.fromkeys(SMALL, Agent(1e6)),
 }
 
 

@@ -81,7 +81,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", default="report.html", metavar="FILE", help="file to write (default: report.html)")
     parser.add_argument("--episodes", type=int, default=20, metavar="N", help="number of episodes (default: 20)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the starts (default: 0)")
-    parser.add_argument("--best", action="store_true", help="evaluate the parameters with the best training payoff")
+    parser.add_argument(
+        "--best", action="store_true", help="evaluate the best parameters of the training, not the last"
+    )
     parsed = parser.parse_args(arguments)
     if parsed.episodes < 1 or parsed.seed < 0:
         parser.error("--episodes must be at least 1 and --seed at least 0")
