@@ -116,8 +116,8 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
             if not launcher.rank():
                 show_help(parsed)
             return 0
-        if parsed.step_timeout is not None:
-            watchdog.start(Budget.from_values({"step_timeout": parsed.step_timeout}).step_timeout)
+        if timeout := Budget.from_values({"step_timeout": parsed.step_timeout}).step_timeout:
+            watchdog.start(timeout)
         run = resolve(parsed)
         from .common.parallel.comm import connect
 
