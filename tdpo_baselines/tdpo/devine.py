@@ -68,7 +68,7 @@ class TimeDistribution:
         return float((self._reached[lengths.astype(np.int64) - 1] / self._reached[-1]).mean())
 
     def _make_nu(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return nu over the first `num` times, its sum over time, and its last time: the sum may round to below one."""
+        """Return nu over the first `num` times, its sum over time, and its last time: the sum may round below one."""
         nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
         if self._early_steps is not None:
             early = min(self._early_steps, num)
