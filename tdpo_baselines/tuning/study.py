@@ -5,6 +5,7 @@ Scores are read from the run folders, so nothing is lost at whatever moment the 
 """
 
 import contextlib
+import importlib.util
 import json
 import math
 import os
@@ -246,6 +247,7 @@ class Study:
         write_text(self.out / "best.json", json.dumps(options, indent=2))
         summary = {"values": winner.values, "seeds": winner.seeds, "score": winner.score}
         summary |= {"fresh_scores": fresh_scores, "fresh_mean": mean(fresh_scores)}
+        summary["importances"] = importances(self.space, self.evaluations())
         write_text(self.out / "summary.json", json.dumps(summary, indent=2))
 
 
@@ -265,6 +267,27 @@ def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluati
     backend = JournalFileBackend(str(partial), lock_obj=JournalFileOpenLock(str(partial)))
     storage = optuna.storages.JournalStorage(backend)
     study = optuna.create_study(study_name=path.parent.resolve().name, storage=storage, direction="maximize")
+    add_trials(study, space, evaluations)
+    os.replace(partial, path)
+
+
+def importances(space: list[Dimension], evaluations: list[Evaluation]) -> dict[str, float]:
+    """Return the importance of every parameter as Optuna measures it; empty without Optuna or scores."""
+    scores = {one.score for one in evaluations if math.isfinite(one.score)}
+    if len(scores) < 2 or importlib.util.find_spec("optuna") is None:
+        return {}
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize")
+    add_trials(study, space, evaluations)
+    return optuna.importance.get_param_importances(study)
+
+
+def add_trials(study, space: list[Dimension], evaluations: list[Evaluation]) -> None:
+    """Add evaluations to an Optuna study."""
+    import optuna
+
     known = optuna.distributions
     distributions: dict = {
         one.name: known.CategoricalDistribution(one.choices)
@@ -285,7 +308,6 @@ def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluati
                 user_attrs={"round": one.round, "seeds": list(one.seeds), "note": one.note},
             )
         )
-    os.replace(partial, path)
 
 
 def read_sweep(folder: Path, definition: Definition) -> list[Evaluation]:
