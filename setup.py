@@ -50,6 +50,7 @@ setup(
         "film": FILM,
         "tune": TUNE,
         "tune-all": [*TUNE, "bayesian-optimization>=3.0", "scikit-optimize>=0.10.2", "GPyOpt>=1.2.6"],
+        "parquet": ["pyarrow>=16"],
         "docs": DOCS,
         "dev": [
             "pytest>=8.0",

@@ -97,7 +97,8 @@ class Config(Settings):
     )
     held_steps: int = ours(
         1,
-        "steps for which a perturbation is held; more than 1 biases g (paper: 1; authors' advanced run: 10)",
+        "steps for which a perturbation is held; g averages over as many neighbouring steps (paper: 1; authors' "
+        "advanced run: 10)",
         low=1,
         high=10**6,
     )
@@ -209,7 +210,7 @@ class Config(Settings):
 
     def branches_per_trajectory(self, horizon: int, action_size: int) -> int:
         """Return K, which branch_times=all makes the number of steps times coordinates."""
-        return (horizon - self.held_steps + 1) * action_size if self.branch_times == "all" else self.num_branches
+        return horizon * action_size if self.branch_times == "all" else self.num_branches
 
     def at(self, total_timesteps: int, horizon: int) -> "Config":
         """Return the config with its schedules evaluated after `total_timesteps`."""

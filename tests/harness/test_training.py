@@ -112,7 +112,7 @@ def test_resume_from_an_older_checkpoint_drops_the_rows_after_it(tmp_path):
 def test_checkpoint_holds_progress_and_the_learners_components_side_by_side(tmp_path):
     toy_training(tmp_path, num_iterations=4).run()
     state = checkpoint.load_newest(tmp_path / "checkpoints")
-    assert set(state) == {"progress", "policy", "counter", "config"}
+    assert set(state) == {"progress", "selection", "policy", "counter", "config"}
     assert state["progress"]["iteration"] == 4 and state["progress"]["total_timesteps"] == 4 * TIMESTEPS
     assert np.array_equal(state["policy"]["theta"], [4.0, 4.0]) and state["counter"]["count"] == 4
 

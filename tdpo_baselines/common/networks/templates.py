@@ -49,6 +49,8 @@ def _list_sources(function: FunctionType, names: dict[str, Any], seen: set[int])
             yield f"{name} = {value!r}"
         elif isinstance(value, np.ndarray):
             yield f"{name} = {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        elif isinstance(value, type) and hasattr(value, "_fields"):  # a NamedTuple
+            yield f"{name} = {value._fields}"
         elif type(value).__module__.startswith("numba.") and hasattr(value, "__wrapped__"):  # function or intrinsic
             callee = inspect.unwrap(value)
             yield f"{name} = {callee.__module__}.{callee.__qualname__}"

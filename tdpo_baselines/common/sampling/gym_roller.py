@@ -76,7 +76,7 @@ class GymRoller(PolicyRoller):
             if k < num_recorded:
                 out.observations[b, k], out.actions[b, k], out.rewards[b, k] = seen, action, reward
             total += discount * reward
-            discount *= self._gamma
+            discount *= self.gamma
             out.discounted_returns[b], out.lengths[b] = total, k + 1
             out.is_terminal[b], out.is_truncated[b] = is_terminal, is_truncated
             if is_terminal or is_truncated:

@@ -19,6 +19,17 @@ def test_tensorflow_has_one_thread():
     assert threading.get_intra_op_parallelism_threads() == threading.get_inter_op_parallelism_threads() == 1
 
 
+@pytest.mark.slow
+def test_tensorflow_is_loaded_without_keras_and_matplotlib_which_a_program_may_load_later():
+    code = (
+        "from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment\n"
+        "import sys; prepare_environment(); tf = load_tensorflow()\n"
+        "assert not {'keras', 'matplotlib'} & set(sys.modules)\n"
+        "import keras; assert tf.keras.layers.Dense is keras.layers.Dense"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.skipif("avx2" not in processor_features(), reason="the processor has no AVX2")
 def test_matrix_products_use_the_same_kernels_whatever_the_processor(monkeypatch):
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
