@@ -106,7 +106,8 @@ def compile_now(functions: Mapping[str, Callable], kernel: Kernel) -> None:
         where = next(
             filter(None, (_locate(name, function, text) for name, function in functions.items())), "a function"
         )
-        raise ValueError(f"{where} cannot be compiled: {reasons[0]}") from error
+        hint = "; functions that it calls need @numba.njit" if reasons[0].endswith("<class 'function'>") else ""
+        raise ValueError(f"{where} cannot be compiled: {reasons[0]}{hint}") from error
 
 
 def _locate(name: str, function: Callable, text: str) -> str:

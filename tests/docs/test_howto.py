@@ -37,3 +37,10 @@ def test_command_page_leads_to_a_command_that_compares_runs(workshop):
 def test_export_page_leads_to_a_controller_that_checks_itself_and_runs(workshop):
     printed = workshop.follow("docs/export.md")
     assert "largest difference 0, tolerance 0: passed" in printed and "\n8000 steps, torques " in printed
+
+
+def test_robot_page_leads_from_a_model_to_a_controller(workshop):
+    printed = workshop.follow("docs/howto/robot.md")
+    first, *_, last = (workshop.folder / "runs/arm/progress.csv").read_text().splitlines()[1:]
+    assert float(last.split(",")[5]) > float(first.split(",")[5]) / 2  # payoffs are negative
+    assert "2 passed" in printed and (workshop.folder / "controller/policy.h").is_file()

@@ -118,3 +118,13 @@ def test_kernel_of_another_module_can_delay_its_actions():
         assert delayed.state_size > plain.state_size  # the queue
     finally:
         gymnasium.registry.pop("KernelElsewhere-v0")
+
+
+def test_mujoco_task_is_compiled_unless_refused_or_changed_in_a_way_that_its_compiled_equal_does_not_know():
+    def is_compiled(**options):
+        made = registry.make_environment("Swimmer-v5", registry.resolve_options("Swimmer-v5", options))
+        return hasattr(made, "step") and not hasattr(made, "env"), made.horizon
+
+    assert is_compiled(max_episode_steps="30", delay_steps="1") == (True, 30)
+    assert is_compiled(compiled="false") == (False, 1000)
+    assert is_compiled(reset_noise_scale="0.2") == (False, 1000)

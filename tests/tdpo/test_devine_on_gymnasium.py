@@ -12,7 +12,7 @@ from tdpo_baselines.tdpo.tdpo import make_rows
 
 
 def swimmer(config, horizon):
-    options = registry.resolve_options("Swimmer-v5", {"max_episode_steps": str(horizon)})
+    options = registry.resolve_options("Swimmer-v5", {"max_episode_steps": str(horizon), "compiled": "false"})
     environment = registry.make_environment("Swimmer-v5", options)
     roller = GymRoller(environment, config.hidden_sizes, config.gamma)
     theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 0.3)
