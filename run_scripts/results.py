@@ -281,7 +281,7 @@ def draw(result: Result, finished: list[Finished]):
             axes.invert_yaxis()
     what = "return per step" if result.steps_per_unit else "return"
     figure.supylabel(f"{'- ' if result.is_log else ''}{what} while training", fontsize="medium")
-    figure.legend(labels.values(), labels, loc="outside upper center", ncols=4)
+    figure.legend(labels.values(), labels, loc="outside upper center", ncols=min(4, 2 * num_columns))
     return figure
 
 

@@ -32,9 +32,8 @@ from .space import Dimension, make_space
 VARIANTS = {"A": (30, 1, 3), "B": (10, 3, 3), "C": (30, 1, 100)}  # the paper's: batch, seeds of each, out of how many
 FIRST_FRESH_SEED = 1000
 UNFINISHED = "not finished"
-Train = Callable[
-    [Sweep, Prunes | None], bool
-]  # trains or submits what is unfinished -> whether that is to be waited for
+# Trains or submits what is unfinished of a sweep; returns whether that is to be waited for.
+Train = Callable[[Sweep, Prunes | None], bool]
 
 
 class Evaluation(NamedTuple):
