@@ -49,14 +49,13 @@ def play(kernel: Kernel) -> None:
     """Play the first steps of an episode with random actions; raise ValueError for the first thing that is wrong."""
     generator = np.random.default_rng(0)
     state = np.zeros(kernel.state_size)
-    low, high = np.maximum(kernel.action_low, -1.0), np.minimum(kernel.action_high, 1.0)
     call("reset", kernel.reset, kernel.params, generator.random(kernel.start_size), state)
     for step in range(min(kernel.horizon, NUM_STEPS)):
         observation = np.full(kernel.observation_size, np.nan)
         call("observe", kernel.observe, kernel.params, state, observation)
         for i, value in enumerate(observation):
             require_number(f"observe: observation[{i}]", value, step)
-        action = generator.uniform(np.minimum(low, high), high)
+        action = generator.uniform(-1.0, 1.0, kernel.action_size).clip(kernel.action_low, kernel.action_high)
         result = call("step", kernel.step, kernel.params, state, action)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(f"step must return (reward, has_ended), got {result!r}")

@@ -1,4 +1,4 @@
-"""A gymnast swings on a bar, moved by the hips alone, and rings a bell that hangs above it, a body's length away.
+"""A gymnast swings on a bar, moved by the hips alone, and rings a bell that hangs above and before it.
 
 The reward is paid at the last step, for the closest approach of the feet to the bell in the whole episode. A single
 push of the hips does not reach it: the gymnast has to swing up in time with its own motion.

@@ -81,5 +81,6 @@ def _names_in(code: CodeType) -> Iterator[str]:
 @cache
 def _source_digest(code: CodeType) -> str:
     """Return a hash of the file that the code is from, or of the code itself if there is no file."""
+    linecache.checkcache(code.co_filename)  # a module may have been edited and reloaded
     source = "".join(linecache.getlines(code.co_filename)).encode() or marshal.dumps(code)
     return hashlib.sha256(source).hexdigest()
