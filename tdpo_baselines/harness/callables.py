@@ -41,12 +41,17 @@ def specify(make: Callable, name: str) -> Any:
     if "delay_steps" in parameters:
         raise ValueError(f"{name}: every environment has an option delay_steps; give the parameter another name")
     options = {p.name: p.default for p in parameters.values() if isinstance(p.default, PLAIN_TYPES)}
-    return EnvSpec(name, functools.partial(_make, make), kwargs=options, disable_env_checker=True)
+    return EnvSpec(name, functools.partial(_make, make, name), kwargs=options, disable_env_checker=True)
 
 
-def _make(make: Callable, **options) -> Any:
+def _make(make: Callable, name: str, /, **options) -> Any:
     """Return the environment that a callable makes, or the environment of the kernel that it makes."""
-    made = make(**options)
+    try:
+        made = make(**options)
+    except ValueError:
+        raise
+    except Exception as error:  # others' code may raise anything
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {explain(error)}") from error
     is_kernel = isinstance(made, import_module("envs.kernel").Kernel)
     return import_module("envs.gym_env").KernelEnv(made) if is_kernel else made
 
