@@ -14,6 +14,7 @@ COMMANDS = {  # name -> module with main(arguments), what it does
     "export": ("tdpo_baselines.export", "write a trained policy as C, ONNX, TensorFlow or NumPy"),
     "sweep": ("tdpo_baselines.sweep", "train many settings with many seeds"),
     "tune": ("tdpo_baselines.tune", "search the options with the best return"),
+    "new-env": ("tdpo_baselines.new_env", "write an environment of your own to begin with, and its test"),
     "submit": ("hpc.submit", "submit runs to SLURM or PBS"),
 }
 FIRST_STEPS = """\

@@ -59,7 +59,7 @@ def make_parser() -> Parser:
     add("--help", "-h", action="store_true", help="show this, and the options of --alg for --env")
     add("--list", action="store_true", help="show the algorithms and environments")
     add("--alg", help="algorithm (default: tdpo)")
-    add("--env", help="environment: a name of --list, or any id of Gymnasium")
+    add("--env", help="environment: a name of --list, any id of Gymnasium, or module:function")
     add("--seed", help="the same seed gives the same run on any number of ranks (default: 0)")
     add("--log_dir", help="folder of the run (default: runs/ALG-ENV-SEED)")
     add("--preset", help="shipped options to start from: tuned (the default where it exists), paper, or none")

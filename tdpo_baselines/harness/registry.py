@@ -70,7 +70,7 @@ def algorithm(name: str) -> "Algorithm":
 
 
 def check_environment(name: str) -> None:
-    """Raise ValueError unless the name is in ENVIRONMENTS or is an id of Gymnasium or classic gym.
+    """Raise ValueError unless the name is in ENVIRONMENTS, an id of Gymnasium or classic gym, or "module:function".
 
     Gymnasium's ids are "Id" and "module:Id", those of classic gym "gym:Id" and "gym:module:Id".
     """
@@ -90,9 +90,8 @@ def check_environment(name: str) -> None:
                 "load(PATH, env=...) or train(env=..., log_dir=PATH, resume=True)"
             ) from error
         module, colon, env_id = name.rpartition(":")
-        near = did_you_mean(
-            env_id, gymnasium.registry if module else [*ENVIRONMENTS, *gymnasium.registry], module + colon
-        )
+        others = dir(sys.modules.get(module)) if module else ENVIRONMENTS
+        near = did_you_mean(env_id, [*others, *gymnasium.registry], module + colon)
         raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
 
 
@@ -142,8 +141,9 @@ def _spec_of_other(name: str) -> Any:
     if name.startswith(classic_gym.PREFIX):
         return classic_gym.spec(name.removeprefix(classic_gym.PREFIX))
     module, _, env_id = name.rpartition(":")
-    if module:
-        import_module(module)
+    imported = callables.import_named(module) if module else None
+    if module_of(name) and env_id not in gymnasium.registry and callable(make := getattr(imported, env_id, None)):
+        return callables.specify(make, name)
     return gymnasium.spec(env_id)
 
 
@@ -154,8 +154,7 @@ def make_environment(name: str, options: dict) -> "Environment":
     env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
     delays = import_module("envs.action_delay") if delay_steps else None
     environment: Any
-    kernel = getattr(env.unwrapped, "kernel", None) or _compiled_twin(name, options, env)
-    if kernel is not None:
+    if kernel := _kernel_of(name, env) or _compiled_twin(name, options, env):
         environment = delays.delay_actions(kernel, delay_steps) if delays else kernel
     else:
         environment = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
@@ -186,6 +185,23 @@ def _compiled_twin(name: str, options: dict, env: Any) -> Any:
     return None
 
 
+def _kernel_of(name: str, env: Any) -> Any:
+    """Return the kernel of an environment; None if it has none, or wrappers that compiled code would leave out."""
+    from gymnasium.wrappers import OrderEnforcing, TimeLimit
+
+    kernel, limit = getattr(env.unwrapped, "kernel", None), env.spec.max_episode_steps
+    while isinstance(env, (OrderEnforcing, TimeLimit)):
+        env = env.env
+    if kernel is None or env is not env.unwrapped:
+        return None
+    if limit not in (None, kernel.horizon):
+        raise ValueError(
+            f"env.max_episode_steps must be {kernel.horizon}, the horizon of {name}, got {limit}; "
+            "give the function that makes it a parameter for the horizon"
+        )
+    return kernel
+
+
 def make_gymnasium(name: str, options: dict) -> Any:
     """Make an environment with Gymnasium's interface."""
     env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
@@ -209,12 +225,12 @@ def _make_undelayed(name: str, options: dict) -> Any:
     try:
         if env_id.startswith(classic_gym.PREFIX):
             return classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
-        return gymnasium.make(env_id, disable_env_checker=True, **own_options)
+        target = _spec_of_other(name) if module_of(name) else env_id
+        return gymnasium.make(target, disable_env_checker=True, **own_options)
     except ValueError:
         raise
     except expected as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {callables.explain(error)}") from error
 
 
 def make_roller(environment: Any, options: Any) -> "Roller":
@@ -316,7 +332,8 @@ def describe() -> str:
         maker, registered = _kernel_maker(target)
         options = ", ".join(f"{option}={value}" for option, value in (registered | fixed).items())
         lines.append(f"  {name:16} {_first_line(maker)}{f' ({options})' if options else ''}")
-    return "\n".join([*lines, "  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)"])
+    lines.append("  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)")
+    return "\n".join([*lines, "  module:function, which returns a kernel or an environment of Gymnasium"])
 
 
 def _first_line(described: Any) -> str:

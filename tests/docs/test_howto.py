@@ -1,10 +1,11 @@
 """The how-to pages and the page on export, followed to the letter in a copy of the packages."""
 
+import json
 import shutil
 
 import pytest
 from pages import Workshop
-from programs import deterministic_part
+from programs import ROOT, deterministic_part
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,18 @@ def test_environment_page_leads_to_an_environment_that_tdpo_learns(workshop):
     first, *_, last = (workshop.folder / "runs/spring/progress.csv").read_text().splitlines()[1:]
     assert float(last.split(",")[5]) > float(first.split(",")[5]) / 4  # payoffs are negative
     assert "final_error" in printed and "tdpo on spring, seed 0" in printed and "2 passed" in printed
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_robot_page_leads_from_a_model_to_a_film_and_a_controller(workshop):
+    for path in (ROOT / "examples").glob("gymnast.*"):
+        shutil.copy(path, workshop.folder)
+    printed = workshop.follow("docs/howto/robot.md", shorter=("2e6", "2e4"))
+    assert "wrote my_robot.py and test_my_robot.py" in printed and (workshop.folder / "gymnast.png").is_file()
+    assert "largest difference 0, tolerance 0: passed" in printed
+    contract = json.loads((workshop.folder / "controller/contract.json").read_text())
+    assert [entry["name"] for entry in contract["observations"]] == ["bar_angle", "hip_angle", "bar_rate", "hip_rate"]
+    assert contract["observations"][2]["unit"] == "rad/s" and contract["control_rate_hz"] == 50
 
 
 def test_command_page_leads_to_a_command_that_compares_runs(workshop):

@@ -43,8 +43,11 @@ class Workshop:
         path = [str(Path(sys.executable).parent), str(Path(mpirun).parent), os.environ["PATH"]]
         self._environment = {**mpi_environment(), "PATH": os.pathsep.join(path)}
 
-    def follow(self, page: str) -> str:
-        """Write the files of a page, apply its diffs and run its commands, in order; return what they printed."""
+    def follow(self, page: str, shorter: tuple[str, str] = ("", "")) -> str:
+        """Write the files of a page, apply its diffs and run its commands, in order; return what they printed.
+
+        `shorter` is a text of the commands and what stands for it here.
+        """
         printed = []
         for block in read_blocks(page):
             path = self.folder / block.title
@@ -54,7 +57,7 @@ class Workshop:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block.text)
             elif block.language == "bash":
-                printed.append(self.run(block.text))
+                printed.append(self.run(block.text.replace(*shorter)))
         return "".join(printed)
 
     def run(self, commands: str) -> str:
