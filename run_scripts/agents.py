@@ -39,13 +39,17 @@ class Agent:
         return ["--env", name, *budget, *self.arguments]
 
 
-SOLVED_NLR = [f"pendulum-nlr-{number}" for number in (3, 4, 6, 7, 8, 9)]
+SOLVED_NLR = [f"pendulum-nlr-{number}" for number in (3, 4, 6, 7, 9)]
 SMALL = ("birotor", "cart-pole", "chain", "dead-time", "delayed-spring", "double-well", "step-response", "two-mass")
 RECIPES = {
     "leg": Agent(1.5e7, seed=27),
+    "leg-100hz": Agent(5e6),
     "pendulum-nlr": Agent(1e7),
     **dict.fromkeys(SOLVED_NLR, Agent(1e7)),
-    **dict.fromkeys(("pendulum-20hz", "pendulum-100hz", "pendulum-500hz"), Agent(5e6)),
+    "pendulum-nlr-8": Agent(3e7),
+    "pendulum-20hz": Agent(5e6),
+    "pendulum-100hz": Agent(2e7),
+    "pendulum-500hz": Agent(1e8),
     **dict.fromkeys(SMALL, Agent(1e6)),
 }
 

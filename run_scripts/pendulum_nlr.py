@@ -13,6 +13,7 @@ REPLAY = {"td3": "TD3", "ddpg": "DDPG"}
 SLOW_STEPS = (1e6, 5e8)  # of algorithms with a replay buffer
 STAGED_STEPS = {2: 6e7, 5: 1e8}  # of variants whose preset approaches the offset in stages
 NUM_SEEDS = (3, 25)
+LITERAL = {"action_scale": 5, "c1_over_c2": 1, "cg_damping": 0.01, "num_branches": 4}  # what the preset deviates from
 
 
 def settings(scale: str) -> list[Setting]:
@@ -30,6 +31,7 @@ def settings(scale: str) -> list[Setting]:
     for alg, label in REPLAY.items():
         found.append(make(MAIN, label, alg, choose(scale, *SLOW_STEPS), choose(scale, 2, num_seeds), preset="paper"))
     found.append(make(MAIN, "TDPO, the paper's settings", "tdpo", steps, 3, preset="paper"))
+    found.append(make(MAIN, "TDPO, the same read literally", "tdpo", steps, 3, preset="paper", **LITERAL))
     found.append(make(f"{MAIN}, whole circle", "TDPO", "tdpo", 5e7, 3, **{"env.start_scale": 1}))
     found.append(make(f"{MAIN}, 50 M steps", "TDPO", "tdpo", 5e7, 10))
     for v in range(2, 10):

@@ -248,12 +248,13 @@ def number(value: float) -> str:
 
 
 def draw(result: Result, finished: list[Finished]):
-    """Return the learning curves of all settings, a panel for each task."""
+    """Return the learning curves of all settings, a panel for each task that has some."""
     from matplotlib.figure import Figure
 
     from tdpo_baselines.plot import LABELS, STYLES, UNITS, algorithm_colour, draw_group
 
-    panels = list(dict.fromkeys(f.setting.panel for f in finished))
+    with_curves = dict.fromkeys(f.setting.panel for f in finished if f.curves)
+    panels = list(with_curves or dict.fromkeys(f.setting.panel for f in finished))
     num_columns = min(3, len(panels))
     num_rows = -(-len(panels) // num_columns)
     figure = Figure(figsize=(1.5 + 4 * num_columns, 0.7 + 3.2 * num_rows), layout="constrained")
@@ -280,7 +281,7 @@ def draw(result: Result, finished: list[Finished]):
             axes.invert_yaxis()
     what = "return per step" if result.steps_per_unit else "return"
     figure.supylabel(f"{'- ' if result.is_log else ''}{what} while training", fontsize="medium")
-    figure.legend(labels.values(), labels, loc="outside upper center", ncols=4)
+    figure.legend(labels.values(), labels, loc="outside upper center", ncols=min(4, 2 * num_columns))
     return figure
 
 

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-from .harness.config import did_you_mean
+from .common.parallel import launcher
 
 COMMANDS = {  # name -> module with main(arguments), what it does
     "run": ("tdpo_baselines.run", "train a policy, alone or under mpirun"),
@@ -40,9 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(describe())
         return 0
     if command not in COMMANDS:
+        from .harness.config import did_you_mean
+
         near = did_you_mean(command, COMMANDS)
         print(f"error: unknown command {command!r}{near}; choose one of {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
+    if command == "run":
+        launcher.announce()  # before its imports
     return import_module(COMMANDS[command][0]).main(rest)
 
 

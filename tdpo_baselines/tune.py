@@ -83,7 +83,7 @@ def check(parsed: argparse.Namespace) -> None:
 
 def search(parsed: argparse.Namespace) -> int:
     """Search, train the winner again, and write the results; return the exit code."""
-    from .harness.training import EXIT_STOPPED
+    from .harness.stop_request import EXIT_STOPPED
     from .sweeping.pool import Prunes
     from .sweeping.sweep import Sweep, lock, submit_unfinished, train_unfinished
     from .tuning.figure import draw

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.files import read_json
+from ..common.parallel import launcher
 from . import callables
 from .config import did_you_mean, parse_like, split_prefix
 
@@ -37,6 +38,22 @@ ENVIRONMENTS = {
     "step-response": ("envs:tdpo/StepResponse-v0", {}),
     "two-mass": ("envs:tdpo/TwoMass-v0", {}),
     "chain": ("envs:tdpo/Chain-v0", {}),
+}
+COMPILED_MEANING = "use the compiled equal of this task, if it is equal here; false: go through Gymnasium"
+TWINS = {  # modules of compiled environments that equal Gymnasium's
+    f"{task}-v5": "envs.mujoco.twins." + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", task).lower()
+    for task in (
+        *(
+            "InvertedPendulum",
+            "InvertedDoublePendulum",
+            "Swimmer",
+            "Hopper",
+            "HalfCheetah",
+            "Walker2d",
+            "Reacher",
+            "Ant",
+        ),
+    )
 }
 DELAY_MEANING = "actions are executed this many control steps late; zeros before that"
 PATHS = ("noise_template",)  # options that name files
@@ -137,7 +154,7 @@ def make_environment(name: str, options: dict) -> "Environment":
     env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
     delays = import_module("envs.action_delay") if delay_steps else None
     environment: Any
-    if kernel := _kernel_of(name, env):
+    if kernel := _kernel_of(name, env) or _compiled_twin(name, options, env):
         environment = delays.delay_actions(kernel, delay_steps) if delays else kernel
     else:
         environment = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
@@ -166,6 +183,25 @@ def _kernel_of(name: str, env: Any) -> Any:
     return kernel
 
 
+def _compiled_twin(name: str, options: dict, env: Any) -> Any:
+    """Return the compiled equal of a Gymnasium environment, or None if it has none with these options."""
+    if name not in TWINS or not options.get("compiled", True):
+        return None
+    own = environment_options(name)
+    changed = {option for option, value in options.items() if value != own.get(option)}
+    if changed - {"delay_steps", "max_episode_steps"}:
+        return None
+    from ..common.sampling.twin import is_twin
+
+    _require_our_envs()
+    kernel = import_module(TWINS[name]).kernel(env.spec.max_episode_steps)
+    if is_twin(kernel, env):
+        return kernel
+    if not launcher.rank():
+        print(f"{name} differs from its compiled equal here, so it goes through Gymnasium", file=sys.stderr)
+    return None
+
+
 def make_gymnasium(name: str, options: dict) -> Any:
     """Make an environment with Gymnasium's interface."""
     env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
@@ -180,7 +216,8 @@ def _make_undelayed(name: str, options: dict) -> Any:
     from ..common.sampling.gym_environment import print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    own_options = {option: value for option, value in options.items() if option != "delay_steps"}
+    ours = ("delay_steps", "compiled") if name in TWINS else ("delay_steps",)
+    own_options = {option: value for option, value in options.items() if option not in ours}
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
         print_warnings_once()
@@ -233,7 +270,8 @@ def environment_options(name: str) -> dict:
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
         own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # names one of ours
-        return {"delay_steps": 0, **own, "max_episode_steps": spec.max_episode_steps}
+        compiled = {"compiled": True} if name in TWINS else {}
+        return {"delay_steps": 0, **compiled, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     maker, registered = _kernel_maker(env_id)
     parameters = inspect.signature(maker).parameters
@@ -243,7 +281,7 @@ def environment_options(name: str) -> dict:
 def option_meanings(name: str) -> dict[str, str]:
     """Return the meanings of the options of one of our environments, from `OPTIONS` of its module; none of others."""
     if name not in ENVIRONMENTS:
-        return {"delay_steps": DELAY_MEANING}
+        return {"delay_steps": DELAY_MEANING} | ({"compiled": COMPILED_MEANING} if name in TWINS else {})
     module: Any = import_module(_kernel_maker(ENVIRONMENTS[name][0])[0].__module__)
     return {"delay_steps": DELAY_MEANING} | vars(module).get("OPTIONS", {})
 
@@ -252,6 +290,14 @@ def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
     """Return the function that makes the kernel of one of our ids, and the options that the id fixes."""
     import gymnasium
 
+    _require_our_envs()
+    registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
+    module, function = registered.pop("kernel").split(":")
+    return getattr(import_module(module), function), registered
+
+
+def _require_our_envs() -> None:
+    """Raise ValueError if another package hides ours."""
     envs = import_module("envs")
     if not getattr(envs, "IS_TDPO_BASELINES", False):
         folder = Path(envs.__file__).parent if envs.__file__ else next(iter(envs.__path__))
@@ -259,9 +305,6 @@ def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
             f"another package named 'envs' hides ours, from {folder}; rename it, or use the `tdpo` command, which "
             "does not look into the working folder, or pip uninstall envs if pip installed it"
         )
-    registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
-    module, function = registered.pop("kernel").split(":")
-    return getattr(import_module(module), function), registered
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:

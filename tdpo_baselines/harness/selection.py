@@ -1,8 +1,8 @@
 """Choose the best parameters of a run.
 
 From a single start, the payoffs of training are compared. From random starts they would favour easy starts: there the
-policy with the best payoff in training since the last evaluation is evaluated without exploration, from starts that stay
-the same throughout the run. Evaluations take a twentieth of the timesteps of training, which do not count them.
+policy with the best payoff in training since the last evaluation is evaluated without exploration, from the same starts
+throughout the run. Evaluations take a twentieth of the timesteps of training, which do not count them.
 """
 
 from typing import NamedTuple

@@ -26,10 +26,9 @@ from .logger import Console, ProgressCSV, TimeLeft, format_time
 from .run_folder import RunConfig, RunFolder
 from .selection import Selection
 from .stages import StagedLearner
-from .stop_request import StopRequest
+from .stop_request import EXIT_STOPPED, StopRequest
 from .tracking import Trackers
 
-EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same
 SECONDS_TO_FIRST_CHECKPOINT = 10.0  # of a session, so that a run can be evaluated soon
@@ -96,6 +95,7 @@ class Training:
 
         With `initial_theta` the run begins from that policy, and saves it at once: a resumed run needs nothing else.
         """
+        self._stop.is_starting = False
         self._check_state()
         if initial_theta is not None:
             begin_with(self._learner, initial_theta)

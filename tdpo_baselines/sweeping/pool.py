@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common import files
 from ..harness.logger import COUNTERS, ProgressReader
-from ..harness.stop_request import StopRequest
-from ..harness.training import EXIT_STOPPED
+from ..harness.stop_request import EXIT_STOPPED, StopRequest
 from ..run import EXIT_FAILED, parse_and_train
 
 if TYPE_CHECKING:

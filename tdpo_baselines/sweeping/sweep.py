@@ -8,7 +8,7 @@ from typing import TextIO
 from ..common import files
 from ..harness import stages
 from ..harness.logger import format_time
-from ..harness.training import EXIT_STOPPED
+from ..harness.stop_request import EXIT_STOPPED
 from .definition import SweepRun
 from .pool import NUM_ATTEMPTS, PRUNED, Journal, Prunes, train_all
 from .results import Result, read_result, run_rows, setting_rows, table, write_csv

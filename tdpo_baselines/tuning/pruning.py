@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from ..harness.budget import Budget
 from ..sweeping.results import mean
 
-PRUNERS = ("median", "hyperband")
 NUM_PARTS = 9  # of a budget; Hyperband looks after one and three of them
 
 
@@ -44,8 +43,8 @@ class Pruner:
 
     def __call__(self, budget: Budget, rows: Sequence[dict]) -> int:
         """Return the part of the budget after which a run is pruned, 0 if it goes on."""
-        trial = copy.deepcopy(self._study).ask()
-        return next(iter(self._report(trial, part_returns(budget, rows)[: NUM_PARTS - 1])), 0)
+        returns = part_returns(budget, rows)[: NUM_PARTS - 1]
+        return next(iter(self._report(copy.deepcopy(self._study).ask(), returns)), 0) if returns else 0
 
     def _report(self, trial, returns: Sequence[float]) -> list[int]:
         """Report returns part by part; return the parts after which the pruner would end the run."""

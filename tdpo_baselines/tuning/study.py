@@ -5,6 +5,7 @@ Scores are read from the run folders, so nothing is lost at whatever moment the 
 """
 
 import contextlib
+import importlib.util
 import json
 import math
 import os
@@ -19,7 +20,7 @@ from ..common import files
 from ..harness import stages
 from ..harness.config import to_text
 from ..harness.logger import COUNTERS, ProgressReader
-from ..harness.training import EXIT_STOPPED
+from ..harness.stop_request import EXIT_STOPPED
 from ..sweeping.definition import Definition, SweepRun, make_run, make_runs, read
 from ..sweeping.pool import Journal, Prunes
 from ..sweeping.results import mean, read_result, write_csv
@@ -31,9 +32,8 @@ from .space import Dimension, make_space
 VARIANTS = {"A": (30, 1, 3), "B": (10, 3, 3), "C": (30, 1, 100)}  # the paper's: batch, seeds of each, out of how many
 FIRST_FRESH_SEED = 1000
 UNFINISHED = "not finished"
-Train = Callable[
-    [Sweep, Prunes | None], bool
-]  # trains or submits what is unfinished -> whether that is to be waited for
+# Trains or submits what is unfinished of a sweep; returns whether that is to be waited for.
+Train = Callable[[Sweep, Prunes | None], bool]
 
 
 class Evaluation(NamedTuple):
@@ -246,6 +246,7 @@ class Study:
         write_text(self.out / "best.json", json.dumps(options, indent=2))
         summary = {"values": winner.values, "seeds": winner.seeds, "score": winner.score}
         summary |= {"fresh_scores": fresh_scores, "fresh_mean": mean(fresh_scores)}
+        summary["importances"] = importances(self.space, self.evaluations())
         write_text(self.out / "summary.json", json.dumps(summary, indent=2))
 
 
@@ -265,6 +266,27 @@ def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluati
     backend = JournalFileBackend(str(partial), lock_obj=JournalFileOpenLock(str(partial)))
     storage = optuna.storages.JournalStorage(backend)
     study = optuna.create_study(study_name=path.parent.resolve().name, storage=storage, direction="maximize")
+    add_trials(study, space, evaluations)
+    os.replace(partial, path)
+
+
+def importances(space: list[Dimension], evaluations: list[Evaluation]) -> dict[str, float]:
+    """Return the importance of every parameter as Optuna measures it; empty without Optuna or scores."""
+    scores = {one.score for one in evaluations if math.isfinite(one.score)}
+    if len(scores) < 2 or importlib.util.find_spec("optuna") is None:
+        return {}
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize")
+    add_trials(study, space, evaluations)
+    return optuna.importance.get_param_importances(study)
+
+
+def add_trials(study, space: list[Dimension], evaluations: list[Evaluation]) -> None:
+    """Add evaluations to an Optuna study."""
+    import optuna
+
     known = optuna.distributions
     distributions: dict = {
         one.name: known.CategoricalDistribution(one.choices)
@@ -285,7 +307,6 @@ def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluati
                 user_attrs={"round": one.round, "seeds": list(one.seeds), "note": one.note},
             )
         )
-    os.replace(partial, path)
 
 
 def read_sweep(folder: Path, definition: Definition) -> list[Evaluation]:

@@ -12,8 +12,7 @@ from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm, Refused
 from tdpo_baselines.harness import checkpoint, training
 from tdpo_baselines.harness.run_folder import RunFolder
-from tdpo_baselines.harness.stop_request import StopRequest
-from tdpo_baselines.harness.training import EXIT_STOPPED
+from tdpo_baselines.harness.stop_request import EXIT_STOPPED, StopRequest
 
 
 def rows_of(path) -> list[dict]:

@@ -124,6 +124,16 @@ def test_report_keeps_recorded_seeds_whose_runs_are_elsewhere(tmp_path, pictures
     assert pictures_in(tmp_path) == ["example-curves.png"]
 
 
+def test_panels_without_any_curve_are_left_out_and_ends_without_a_curve_are_marked():
+    with_curve, without, alone = (
+        Finished(Setting(panel, label, {"alg": "ars"}, 1), {}, {0: score_of(-1.0)}, curves)
+        for panel, label, curves in (("a", "A", {0: [[1, 2], [-3.0, -2.0]]}), ("a", "B", {}), ("b", "C", {}))
+    )
+    (axes,) = results.draw(RESULT, [with_curve, without, alone]).axes
+    assert [line.get_marker() for line in axes.lines] == ["None", "<"]
+    assert [axes.get_title() for axes in results.draw(RESULT, [without, alone]).axes] == ["a", "b"]
+
+
 @pytest.mark.parametrize(("scale", "gamma"), [("paper", 0.9), ("short", 0.8)])
 def test_record_of_another_command_or_scale_is_not_kept(tmp_path, scale, gamma):
     recorded, changed = (

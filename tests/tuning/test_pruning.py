@@ -5,9 +5,10 @@ import math
 import pytest
 
 from tdpo_baselines.harness.budget import Budget
-from tdpo_baselines.tuning.pruning import NUM_PARTS, PRUNERS, Pruner, part_returns
+from tdpo_baselines.tuning.pruning import NUM_PARTS, Pruner, part_returns
 
 pytest.importorskip("optuna")
+PRUNERS = ("median", "hyperband")
 BUDGET = Budget(num_timesteps=900)
 EARLIER = [[-100.0 + 10 * number + part for part in range(NUM_PARTS)] for number in range(10)]
 

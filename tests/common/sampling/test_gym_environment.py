@@ -12,6 +12,8 @@ IS_RESTORED = {"InvertedPendulum-v5": True, "Hopper-v5": True, "Ant-v5": False, 
 
 
 def make(name, **options):
+    if name in registry.TWINS:
+        options["compiled"] = "false"
     return registry.make_environment(name, registry.resolve_options(name, options))
 
 

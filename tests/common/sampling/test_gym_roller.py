@@ -17,6 +17,8 @@ IS_RESTORED = {
 
 
 def make(name, **options):
+    if name in registry.TWINS:
+        options["compiled"] = "false"
     return registry.make_environment(name, registry.resolve_options(name, options))
 
 
