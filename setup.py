@@ -18,7 +18,14 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*", "hpc"]),
     package_data={
-        "tdpo_baselines": ["py.typed", "*/presets.json", "exporting/*.[ch]", "agents/*", "viewing/*.html", "templates/*.txt"],
+        "tdpo_baselines": [
+            "py.typed",
+            "*/presets.json",
+            "exporting/*.[ch]",
+            "agents/*",
+            "viewing/*.html",
+            "templates/*.txt",
+        ],
         "envs": ["py.typed"],
         "envs.leg": ["leg.xml"],
         "hpc": ["*.sh"],

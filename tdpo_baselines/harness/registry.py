@@ -166,23 +166,6 @@ def make_environment(name: str, options: dict) -> "Environment":
     return environment
 
 
-def _kernel_of(name: str, env: Any) -> Any:
-    """Return the kernel of an environment; None if it has none, or wrappers that compiled code would leave out."""
-    from gymnasium.wrappers import OrderEnforcing, TimeLimit
-
-    kernel, limit = getattr(env.unwrapped, "kernel", None), env.spec.max_episode_steps
-    while isinstance(env, (OrderEnforcing, TimeLimit)):
-        env = env.env
-    if kernel is None or env is not env.unwrapped:
-        return None
-    if limit not in (None, kernel.horizon):
-        raise ValueError(
-            f"env.max_episode_steps must be {kernel.horizon}, the horizon of {name}, got {limit}; "
-            "give the function that makes it a parameter for the horizon"
-        )
-    return kernel
-
-
 def _compiled_twin(name: str, options: dict, env: Any) -> Any:
     """Return the compiled equal of a Gymnasium environment, or None if it has none with these options."""
     if name not in TWINS or not options.get("compiled", True):
@@ -200,6 +183,23 @@ def _compiled_twin(name: str, options: dict, env: Any) -> Any:
     if not launcher.rank():
         print(f"{name} differs from its compiled equal here, so it goes through Gymnasium", file=sys.stderr)
     return None
+
+
+def _kernel_of(name: str, env: Any) -> Any:
+    """Return the kernel of an environment; None if it has none, or wrappers that compiled code would leave out."""
+    from gymnasium.wrappers import OrderEnforcing, TimeLimit
+
+    kernel, limit = getattr(env.unwrapped, "kernel", None), env.spec.max_episode_steps
+    while isinstance(env, (OrderEnforcing, TimeLimit)):
+        env = env.env
+    if kernel is None or env is not env.unwrapped:
+        return None
+    if limit not in (None, kernel.horizon):
+        raise ValueError(
+            f"env.max_episode_steps must be {kernel.horizon}, the horizon of {name}, got {limit}; "
+            "give the function that makes it a parameter for the horizon"
+        )
+    return kernel
 
 
 def make_gymnasium(name: str, options: dict) -> Any:

@@ -2,7 +2,7 @@
 
 From a single start, the payoffs of training are compared. From random starts they would favour easy starts: there the
 policy with the best payoff in training since the last evaluation is evaluated without exploration, from the same starts
-throughout the run. Evaluations take a twentieth of the timesteps of training, which do not count them.
+throughout the run. Evaluations take a twentieth of the timesteps of training, in short runs more, and are not counted.
 """
 
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from .contracts import Component, Roller
 
 NUM_STARTS = 20
 TRAINING_PER_EVALUATION = 20  # timesteps
+GROWTH = 1.5  # of the timesteps of training, after which an evaluation is due in any case
 
 
 class Candidate(NamedTuple):
@@ -31,6 +32,7 @@ class Selection:
     def __init__(self, comm: Comm, seed: int, theta: np.ndarray):
         self._comm, self._seed = comm, seed
         self.num_timesteps = 0  # of evaluations
+        self._last_total = 0  # timesteps of training before the last one
         self.restart(theta)
 
     def restart(self, theta: np.ndarray) -> None:
@@ -45,7 +47,8 @@ class Selection:
     def state(self) -> Component:
         """Return the values that a checkpoint must hold."""
         following = {f"next_{name}": value for name, value in self._next._asdict().items()}
-        return {**self.best._asdict(), **following, "num_timesteps": self.num_timesteps}
+        counters = {"num_timesteps": self.num_timesteps, "last_total": self._last_total}
+        return {**self.best._asdict(), **following, **counters}
 
     def load_state(self, state: Component) -> None:
         """Continue from a checkpoint."""
@@ -53,7 +56,7 @@ class Selection:
             Candidate(state[f"{head}payoff"].item(), state[f"{head}iteration"].item(), state[f"{head}theta"])
             for head in ("", "next_")
         )
-        self.num_timesteps = state["num_timesteps"].item()
+        self.num_timesteps, self._last_total = state["num_timesteps"].item(), state["last_total"].item()
 
     def propose(self, payoff: float, iteration: int, theta: np.ndarray) -> None:
         """Note parameters with their payoff in training."""
@@ -66,9 +69,10 @@ class Selection:
         if payoff == -np.inf:
             return
         if roller.start_size > 0:
-            if self.num_timesteps * TRAINING_PER_EVALUATION > total_timesteps:
+            is_affordable = self.num_timesteps * TRAINING_PER_EVALUATION <= total_timesteps
+            if not is_affordable and total_timesteps < GROWTH * self._last_total:
                 return
-            payoff = self._evaluate(roller)
+            payoff, self._last_total = self._evaluate(roller), total_timesteps
         if payoff > self.best.payoff:
             self.best = self._next._replace(payoff=payoff)
         self._next = self._next._replace(payoff=-np.inf)

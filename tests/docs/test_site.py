@@ -162,7 +162,7 @@ def test_export_command_is_accepted(page, arguments):
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.report"))
 def test_report_command_is_accepted(page, arguments):
-    assert report.parse(shlex.split(arguments)).runs
+    assert report.parse(shlex.split(arguments)).paths
 
 
 @pytest.mark.parametrize(("page", "arguments"), commands_of("tdpo_baselines.watch"))

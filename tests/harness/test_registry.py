@@ -122,6 +122,16 @@ def test_kernel_of_another_module_can_delay_its_actions():
         gymnasium.registry.pop("KernelElsewhere-v0")
 
 
+def test_mujoco_task_is_compiled_unless_refused_or_changed_in_a_way_that_its_compiled_equal_does_not_know():
+    def is_compiled(**options):
+        made = registry.make_environment("Swimmer-v5", registry.resolve_options("Swimmer-v5", options))
+        return hasattr(made, "step") and not hasattr(made, "env"), made.horizon
+
+    assert is_compiled(max_episode_steps="30", delay_steps="1") == (True, 30)
+    assert is_compiled(compiled="false") == (False, 1000)
+    assert is_compiled(reset_noise_scale="0.2") == (False, 1000)
+
+
 MODULE = """
 import gymnasium
 from gymnasium.wrappers import TransformReward
@@ -201,13 +211,3 @@ def test_run_whose_environment_is_a_function_of_a_module_is_not_trusted_and_noth
 def test_functions_of_our_own_package_are_no_environments():
     with pytest.raises(ValueError, match="unknown environment 'envs:register'"):
         registry.check_environment("envs:register")
-
-
-def test_mujoco_task_is_compiled_unless_refused_or_changed_in_a_way_that_its_compiled_equal_does_not_know():
-    def is_compiled(**options):
-        made = registry.make_environment("Swimmer-v5", registry.resolve_options("Swimmer-v5", options))
-        return hasattr(made, "step") and not hasattr(made, "env"), made.horizon
-
-    assert is_compiled(max_episode_steps="30", delay_steps="1") == (True, 30)
-    assert is_compiled(compiled="false") == (False, 1000)
-    assert is_compiled(reset_noise_scale="0.2") == (False, 1000)

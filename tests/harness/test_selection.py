@@ -47,13 +47,23 @@ def test_best_of_several_lucky_candidates_is_the_best_on_the_fixed_starts(roller
 def test_evaluations_take_a_twentieth_of_the_timesteps_and_see_the_best_candidate_since_the_last(roller):
     chosen, thetas = Selection(Comm(), 0, policy(roller, 0)), [policy(roller, seed) for seed in range(4)]
     one = NUM_STARTS * roller.horizon
-    for number, (payoff, total) in enumerate([(-3.0, 1), (-1.0, 20 * one - 1), (-2.0, 20 * one)]):
+    for number, (payoff, total) in enumerate([(-3.0, 19 * one), (-1.0, 20 * one - 1), (-2.0, 20 * one)]):
         chosen.propose(payoff, number, thetas[number])
         chosen.choose(roller, total)
         assert chosen.num_timesteps == (one, one, 2 * one)[number]
     measured = [payoff_of(roller, theta, seed=0) for theta in thetas[:2]]
     assert chosen.best.iteration == int(np.argmax(measured))  # never the third
     assert str(chosen) == f", best payoff {chosen.best.payoff:.6g} ({2 * one} more timesteps to choose it)"
+
+
+def test_evaluations_of_a_short_run_are_not_rarer_than_its_growth_by_a_half(roller):
+    chosen, evaluated = Selection(Comm(), 0, policy(roller, 0)), []
+    for number in range(1, 30):
+        before = chosen.num_timesteps
+        chosen.propose(0.0, number, policy(roller, 0))
+        chosen.choose(roller, 100 * number)
+        evaluated += [number] * (chosen.num_timesteps > before)
+    assert evaluated == [1, 2, 3, 5, 8, 12, 18, 27]
 
 
 def test_single_start_takes_the_payoffs_of_training_and_costs_nothing():

@@ -21,9 +21,12 @@ class Block(NamedTuple):
     text: str
 
 
-def read_blocks(path: str) -> list[Block]:
-    """Return the fenced blocks of a page in order."""
-    return [Block(*match.groups(default="")) for match in FENCE.finditer((ROOT / path).read_text())]
+def read_blocks(path: str, section: str = "") -> list[Block]:
+    """Return the fenced blocks of a page, or of its section with that title, in order."""
+    text = (ROOT / path).read_text()
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return [Block(*match.groups(default="")) for match in FENCE.finditer(text)]
 
 
 def read_commands(path: str) -> list[str]:
