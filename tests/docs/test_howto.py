@@ -33,7 +33,7 @@ def test_environment_page_leads_to_an_environment_that_tdpo_learns(workshop):
 def test_robot_page_leads_from_a_model_to_a_film_and_a_controller(workshop):
     for path in (ROOT / "examples").glob("gymnast.*"):
         shutil.copy(path, workshop.folder)
-    printed = workshop.follow("docs/howto/robot.md", shorter=("2e6", "2e4"))
+    printed = workshop.follow("docs/howto/robot.md", shorter=("1e6", "2e4"))
     assert "wrote my_robot.py and test_my_robot.py" in printed and (workshop.folder / "gymnast.png").is_file()
     assert "largest difference 0, tolerance 0: passed" in printed
     contract = json.loads((workshop.folder / "controller/contract.json").read_text())
@@ -50,13 +50,6 @@ def test_command_page_leads_to_a_command_that_compares_runs(workshop):
 def test_export_page_leads_to_a_controller_that_checks_itself_and_runs(workshop):
     printed = workshop.follow("docs/export.md")
     assert "largest difference 0, tolerance 0: passed" in printed and "\n8000 steps, torques " in printed
-
-
-def test_robot_page_leads_from_a_model_to_a_controller(workshop):
-    printed = workshop.follow("docs/howto/robot.md")
-    first, *_, last = (workshop.folder / "runs/arm/progress.csv").read_text().splitlines()[1:]
-    assert float(last.split(",")[5]) > float(first.split(",")[5]) / 2  # payoffs are negative
-    assert "2 passed" in printed and (workshop.folder / "controller/policy.h").is_file()
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
