@@ -48,6 +48,7 @@ bench: venv
 	rm -f $(RESULTS)
 	$(BIN)/python benchmarks/rollout_speed.py
 	$(BIN)/python benchmarks/leg_speed.py
+	$(BIN)/python benchmarks/mujoco_speed.py
 	$(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/streams_speed.py
