@@ -42,7 +42,10 @@ docs: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
+RESULTS := $(abspath benchmarks/results.json)
+bench: export BENCH_RESULTS := $(RESULTS)
 bench: venv
+	rm -f $(RESULTS)
 	$(BIN)/python benchmarks/rollout_speed.py
 	$(BIN)/python benchmarks/leg_speed.py
 	$(BIN)/python benchmarks/update_share.py
@@ -50,6 +53,7 @@ bench: venv
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/streams_speed.py
 	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/export_speed.py
+	$(BIN)/python benchmarks/table.py $(RESULTS)
 
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30

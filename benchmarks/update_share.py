@@ -2,8 +2,8 @@
 
     mpirun -np 2 python benchmarks/update_share.py
 
-48 trajectories x 4 branches on pendulum-nlr with the shipped settings, and with the paper's sensitivity term; the leg
-and HalfCheetah-v5 with the shipped settings. Rollouts of HalfCheetah-v5 are the steps of Gymnasium's environment;
+pendulum-nlr with the paper's settings, with TDPO's default variant, and with this and 48 trajectories x 4 branches; the
+leg and HalfCheetah-v5 with the shipped settings. Rollouts of HalfCheetah-v5 are the steps of Gymnasium's environment;
 everything else counts as outside: drawing, gathering, gradient, conjugate gradient, log, waiting.
 """
 
@@ -20,6 +20,7 @@ from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, pre
 prepare_environment()  # before anything imports NumPy: one thread
 
 import numpy as np
+from table import add_row
 
 from tdpo_baselines.common.parallel.comm import connect
 from tdpo_baselines.common.sampling.rollouts import PolicyRoller
@@ -32,24 +33,25 @@ from tdpo_baselines.plot import read_progress
 from tdpo_baselines.run import parse
 
 SIZE = ("num_trajectories=48", "num_branches=4")
-CASES = {  # environment, iterations of warm-up and of the measurement, changes to the shipped settings
-    "pendulum-nlr": ("pendulum-nlr", 20, 1000, SIZE),
-    "pendulum-nlr, sensitivity term": ("pendulum-nlr", 20, 200, (*SIZE, "c1_over_c2=1.0")),
-    "leg": ("leg", 2, 20, ()),
-    "HalfCheetah-v5": ("HalfCheetah-v5", 1, 5, ()),
+CASES = {  # environment, iterations of warm-up and of the measurement, preset, changes of options
+    "pendulum-nlr, paper": ("pendulum-nlr", 20, 400, "paper", ()),
+    "pendulum-nlr": ("pendulum-nlr", 20, 1000, "none", ()),
+    "pendulum-nlr, 48 x 4": ("pendulum-nlr", 20, 400, "none", SIZE),
+    "leg": ("leg", 2, 20, "none", ()),
+    "HalfCheetah-v5": ("HalfCheetah-v5", 1, 5, "tuned", ()),
 }
 
 
-def measure(comm, environment, num_warm_up, num_iterations, changes):
+def measure(comm, environment, num_warm_up, num_iterations, preset, changes):
     """Return the seconds in rollouts, the seconds in all, and the timesteps of a run."""
-    train(comm, environment, num_warm_up, changes)
-    return train(comm, environment, num_iterations, changes)
+    train(comm, environment, num_warm_up, preset, changes)
+    return train(comm, environment, num_iterations, preset, changes)
 
 
-def train(comm, environment, num_iterations, changes):
+def train(comm, environment, num_iterations, preset, changes):
     """Train in a temporary folder; return the seconds in rollouts, the seconds in all, and the timesteps."""
     arguments = ["--env", environment, "--num_iterations", str(num_iterations), "--num_timesteps", "1e18"]
-    run = resolve(parse([*arguments, *(("--set", *changes) if changes else ())]))
+    run = resolve(parse([*arguments, "--preset", preset, *(("--set", *changes) if changes else ())]))
     is_ours = environment in registry.ENVIRONMENTS
     owner, name = (PolicyRoller, "rollouts") if is_ours else (run.stages[-1].environment.env, "step")
     with tempfile.TemporaryDirectory() as path:
@@ -92,6 +94,11 @@ def main():
                 f"{title}, {comm.size} rank(s): iteration {1e3 * total / case[2]:.1f} ms, outside rollouts "
                 f"{1 - rollouts / total:.1%}, {num_steps / total:,.0f} steps/s",
                 flush=True,
+            )
+            goal = "30 %" if "paper" in title else "3 %" if comm.size == 1 else "10 %"
+            name = f"share of an update outside rollouts, {title}, {comm.size} rank(s)"
+            add_row(
+                name, 100 * (1 - rollouts / total), "%", goal=f"at most {goal}", bound="matrix products of the step"
             )
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"rank {comm.rank}: {megabytes:.0f} MB at most", flush=True)

@@ -48,7 +48,7 @@ from .devine import (
     roll_mains,
 )
 from .line_search import LineSearch, search_line
-from .tdpo import Rows, Step, scale_to_trust_region, wasserstein_product
+from .tdpo import Rows, Step, hessian_product, scale_to_trust_region
 
 HELD_FRACTION = 0.04  # of the horizon: longest perturbation
 ROWS_PER_BRANCH = 4  # at most, spread over the perturbed steps
@@ -156,6 +156,13 @@ def action_gradients(sample: Sample) -> np.ndarray:
     scale = A * sample.weights * slopes / slopes.size  # [N, K]
     gradients = (scale[..., None] * sample.row_weights)[..., None] * sample.deltas
     return np.where(sample.is_outward * gradients > 0, 0.0, gradients)
+
+
+def drop_repetitions(memory: Rows) -> Rows:
+    """Return the memory without rows of weight zero, as far as every update has some to spare."""
+    num_rows = np.count_nonzero(memory.weights, axis=1).max()
+    order = np.argsort(memory.weights == 0, axis=1, kind="stable")[:, :num_rows]
+    return Rows(*(np.take_along_axis(part, order, axis=1) for part in memory))
 
 
 class AdaptiveLearner:
@@ -313,7 +320,7 @@ class AdaptiveLearner:
         ages = (SEARCH_MEMORY if self._is_searching else MEMORY) ** np.arange(NUM_REMEMBERED)[:, None, None]
         total_weight = (ages * self.memory.weights).sum()
         mine = comm.share(NUM_REMEMBERED)
-        observations, gradients, weights = (part[mine] for part in self.memory)
+        observations, gradients, weights = (part[mine] for part in drop_repetitions(self.memory))
         gradients, weights = ages[mine] * gradients / total_weight, 2 * ages[mine] * weights / total_weight
         jacobian = Jacobian(theta, stats.normalise(observations), sizes)
 
@@ -323,7 +330,7 @@ class AdaptiveLearner:
         traces = [(w * norms).sum() for w, norms in zip(weights, jacobian.squared_norms())]
         trace = total(np.reshape(traces, (-1, 1)))[0]
         solution = cg.solve(
-            lambda v: total(wasserstein_product(jacobian, weights, v)),
+            lambda v: total(hessian_product(jacobian, weights, v)),
             total(jacobian.vjp(gradients)),
             **{**self.config.solver, "damping": DAMPING * trace},
         )

@@ -101,15 +101,14 @@ def make_rows(vines: Vines, std: np.ndarray, gamma: float, alive_fraction: float
 # |d(pi' - pi)/ds|^2 (section 4), so both Hessians are Gauss-Newton products of a Jacobian with respect to theta.
 
 
-def wasserstein_product(jacobian: Jacobian, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the Wasserstein-vector product of each group, [n, P] (Algorithm 3: jvp lines 1 to 6, vjp 7 and 8)."""
+def hessian_product(jacobian: Jacobian, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return H v of each group, [n, P] (Algorithm 3: jvp lines 1 to 6, vjp 7 and 8; Algorithm 4: 1 to 8, 9 and 10)."""
     return jacobian.vjp(weights * jacobian.jvp(v))
 
 
-def sensitivity_product(jacobian: SensitivityJacobian, weights: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return the sensitivity-vector product of each group, [n, P] (Algorithm 4: jvp lines 1 to 8, vjp 9 and 10)."""
-    change = jacobian.jvp(v)  # [n, L O, A]
-    return jacobian.vjp(np.repeat(weights, change.shape[1] // weights.shape[1], axis=1) * change)
+def sensitivity_weights(weights: np.ndarray, observation_size: int, c1_over_c2: float) -> np.ndarray:
+    """Return the weight of each action and of its sensitivities in H, [n, L (1 + O), 1]."""
+    return (weights * ([1.0] + observation_size * [c1_over_c2])).reshape(len(weights), -1, 1)
 
 
 # Algorithm 1, lines 3 to 6.
@@ -125,17 +124,12 @@ def solve_shared(
     **solver: Any,
 ) -> cg.Solution:
     """Return H^-1 g from this rank's groups of rows; `total` sums [n, P] over the groups of all ranks."""
-    jacobian = Jacobian(theta, rows.observations, sizes)
-    sensitivity = SensitivityJacobian(theta, rows.observations, sizes) if c1_over_c2 > 0 else None
-    g = total(jacobian.vjp(rows.gradients))
-
-    def product(v: np.ndarray) -> np.ndarray:
-        groups = wasserstein_product(jacobian, rows.weights, v)
-        if sensitivity is not None:
-            groups += c1_over_c2 * sensitivity_product(sensitivity, rows.weights, v)
-        return total(groups)
-
-    return cg.solve(product, g, **solver)
+    kind, weights = Jacobian, rows.weights
+    if c1_over_c2 > 0:
+        kind, weights = SensitivityJacobian, sensitivity_weights(weights, sizes[0], c1_over_c2)
+    jacobian = kind(theta, rows.observations, sizes)
+    g = total(Jacobian.vjp(jacobian, rows.gradients))  # of the actions alone
+    return cg.solve(lambda v: total(hessian_product(jacobian, weights, v)), g, **solver)
 
 
 def solve_by_gram(rows: Rows, theta: np.ndarray, sizes: tuple[int, ...], **solver: Any) -> cg.Solution:

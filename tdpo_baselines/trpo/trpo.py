@@ -34,7 +34,7 @@ import numpy as np
 from ..common.learners.actor_critic import ActorCritic, Batch, Policy, surrogate_and_kl
 from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
 from ..common.networks import mlp, tf_mlp
-from ..common.networks.jacobian import Jacobian
+from ..common.networks.jacobian import Jacobian, compile_jacobian
 from ..common.optim import cg
 from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite, require_memory
@@ -167,6 +167,7 @@ class Learner(ActorCritic):
 
     def __init__(self, config: Config, roller, comm: Comm, seed: int):
         super().__init__(config, roller, comm, seed)
+        comm.warm_up(partial(compile_jacobian, np.float32))
         self._total = partial(comm.sum, num_items=config.num_trajectories)
         self._value_adam = MinibatchAdam(
             lambda theta, rows, decay: value_loss(theta, rows, self.value_sizes),

@@ -7,7 +7,7 @@ import pytest
 from envs.control.mechanics import birotor_kernel, double_well_kernel
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.harness import registry
-from tdpo_baselines.tdpo import Config, adaptive
+from tdpo_baselines.tdpo import Config, adaptive, tdpo
 from tdpo_baselines.tdpo.adaptive import AdaptiveLearner, Trial, draw_held_steps, draw_search_scales, spread_rows
 
 
@@ -129,3 +129,14 @@ def test_predicted_gain_is_limited_by_the_size_of_the_rewards():
     row = learner.iterate(0, 0)
     assert 0 < row["predicted_gain"] <= adaptive.GAIN_CAP * abs(row["payoff"]) * 1.0001
     assert row["step_w"] <= learner.trial.radius * 1.0001
+
+
+def test_only_rows_of_weight_zero_are_dropped_and_the_others_keep_their_order():
+    rng = np.random.default_rng(0)
+    weights = rng.random((3, 20, 1)) * (rng.random((3, 20, 1)) < 0.5)
+    memory = tdpo.Rows(rng.standard_normal((3, 20, 4)), weights * rng.standard_normal((3, 20, 2)), weights)
+    kept = adaptive.drop_repetitions(memory)
+    assert kept.weights.shape[1] == max(np.count_nonzero(weights, axis=1)) < 20
+    for before, after, counts in zip(zip(*memory), zip(*kept), weights[..., 0] > 0):
+        for part, kept_part in zip(before, after):
+            assert np.array_equal(kept_part[: counts.sum()], part[counts])

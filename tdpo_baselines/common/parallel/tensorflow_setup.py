@@ -1,5 +1,6 @@
 """TensorFlow with one thread, without GPU, silent. Programs call these functions; importing does nothing."""
 
+import ctypes
 import os
 import sys
 from functools import cache
@@ -9,6 +10,8 @@ from typing import Any
 ONE_THREAD = {
     name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 }
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+KEPT_BYTES = 2**26
 QUIET_CPU = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
@@ -23,6 +26,14 @@ def prepare_environment() -> None:
         os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
     for name, value in QUIET_CPU.items():
         os.environ.setdefault(name, value)
+    keep_freed_memory()
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what NumPy frees: a temporary array would else get new pages from the system each time."""
+    if hasattr(libc := ctypes.CDLL(None), "mallopt"):  # glibc
+        libc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+        libc.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 2)
 
 
 def processor_features() -> list[str]:

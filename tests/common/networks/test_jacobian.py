@@ -22,16 +22,16 @@ def dense(function, theta):
     return tape.jacobian(output, theta).numpy()
 
 
-def sensitivities(theta, rows, sizes, style):
-    """Return da/ds for each row, [R, O, A]."""
+def actions_and_sensitivities(theta, rows, sizes, style):
+    """Return a and da/ds for each row, [R, 1 + O, A]."""
     rows = tf.constant(rows)
     with tf.GradientTape() as tape:
         tape.watch(rows)
         output = tf_mlp.apply(theta, rows, sizes, style)
-    return tf.transpose(tape.batch_jacobian(output, rows), (0, 2, 1))
+    return tf.concat([output[:, None], tf.transpose(tape.batch_jacobian(output, rows), (0, 2, 1))], axis=1)
 
 
-OUTPUTS = {Jacobian: tf_mlp.apply, SensitivityJacobian: sensitivities}
+OUTPUTS = {Jacobian: tf_mlp.apply, SensitivityJacobian: actions_and_sensitivities}
 
 
 STYLES = [mlp.PLAIN, mlp.Style(has_linear_part=True)]
