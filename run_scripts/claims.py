@@ -88,7 +88,10 @@ def judge_variants(record: Record) -> tuple[str, str]:
     done = {v: pair for v, pair in counts.items() if pair[1]}
     num_solved = sum(2 * good > all_ for good, all_ in done.values())
     shown = ", ".join(f"{v}: {good} of {all_}" for v, (good, all_) in done.items())
-    return shown, "reproduced" if num_solved == 8 else f"partly: {num_solved} of {len(done)} variants"
+    not_run = f"; {', '.join(str(v) for v in counts if v not in done)} not run" if len(done) < len(counts) else ""
+    return shown, "reproduced" if num_solved == len(
+        counts
+    ) else f"partly: {num_solved} of {len(counts)} variants{not_run}"
 
 
 def judge_horizon(record: Record) -> tuple[str, str]:
