@@ -74,7 +74,10 @@ def measure_ours(algorithm, environments, network, _, num_steps) -> float:
         options |= {"batch_size": batch_size, "random_timesteps": 0, "rounds_per_iteration": 1}
     module = registry.algorithm(algorithm)
     config = module.Config.from_values(options)
-    environment = registry.make_environment(environments[1], registry.resolve_options(environments[1], {}))
+    through_gymnasium = {"compiled": False} if environments[1] in registry.TWINS else {}  # as theirs
+    environment = registry.make_environment(
+        environments[1], registry.resolve_options(environments[1], through_gymnasium)
+    )
     learner = module.Learner(config, registry.make_roller(environment, config), Comm(), seed=0)
     for iteration in range(NUM_WARM_UP):
         learner.iterate(iteration, 0)
