@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: venv demo test check docs bench faults fuzz system-deps clean
+.PHONY: venv demo test check docs bench faults fuzz system-deps mpis clean
 venv: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
@@ -24,7 +24,7 @@ $(VENV)/.installed: setup.py constraints.txt
 
 DEMO_RUN := runs/demo
 demo: venv
-	$(MPIRUN) -np $(RANKS) $(BIN)/python -m tdpo_baselines.run --env pendulum-nlr --num_timesteps 2e7 --seed 1 --log_dir $(DEMO_RUN) --resume
+	MPIRUN="$(MPIRUN)" $(BIN)/python -m tdpo_baselines.run --ranks $(RANKS) --env pendulum-nlr --num_timesteps 2e7 --seed 1 --log_dir $(DEMO_RUN) --resume
 	$(BIN)/python -m tdpo_baselines.evaluate $(DEMO_RUN) --plot demo.png
 	$(BIN)/python -m tdpo_baselines.report $(DEMO_RUN) --out demo.html
 	@echo "demo.png shows the angle in time and frequency against its targets, demo.html replays it; the run is in $(DEMO_RUN)"
@@ -48,6 +48,7 @@ bench: venv
 	rm -f $(RESULTS)
 	$(BIN)/python benchmarks/rollout_speed.py
 	$(BIN)/python benchmarks/leg_speed.py
+	$(BIN)/python benchmarks/mujoco_speed.py
 	$(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/update_share.py
 	$(MPIRUN) -np 2 $(BIN)/python benchmarks/streams_speed.py
@@ -70,6 +71,17 @@ system-deps:
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends munge slurmctld slurmd slurm-client shellcheck openssh-server openssh-client iproute2 libslurm-perl libegl1 libosmesa6 libgl1-mesa-dri chromium
 	mkdir -p .qsub && cd .qsub && apt-get download -qq slurm-wlm-torque && dpkg -x slurm-wlm-torque_*.deb . && rm slurm-wlm-torque_*.deb
+
+# Optional: other MPIs for the tests, unpacked and not installed: Open MPI 4 and MPICH 4 of Debian 12, MPICH 5 and Intel MPI as wheels.
+MPI_PACKAGES := mpich libmpich12 openmpi-bin libopenmpi3 openmpi-common libpmix2 libhwloc15 libhwloc-plugins libevent-core-2.1-7 \
+	libevent-pthreads-2.1-7 libucx0 libfabric1 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200 libnuma1 libmunge2 libpsm2-2 \
+	libpsm-infinipath1
+mpis: venv
+	mkdir -p .mpi/debian .mpi/debian-mpich
+	cd .mpi && apt-get download -qq $(MPI_PACKAGES) && for package in *.deb; do dpkg -x $$package debian; done && rm *.deb
+	ln -sf ../debian/usr/lib/$$(uname -m)-linux-gnu/libmpich.so.12 .mpi/debian-mpich/libmpi.so.12
+	$(BIN)/python -m pip install --quiet --ignore-installed --no-deps --prefix .mpi/mpich mpich
+	$(BIN)/python -m pip install --quiet --ignore-installed --no-deps --prefix .mpi/impi impi-rt
 
 clean:
 	rm -rf $(VENV) build site *.egg-info .pytest_cache .ruff_cache .mypy_cache

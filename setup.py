@@ -18,7 +18,14 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["tdpo_baselines", "tdpo_baselines.*", "envs", "envs.*", "hpc"]),
     package_data={
-        "tdpo_baselines": ["py.typed", "*/presets.json", "exporting/*.[ch]", "agents/*", "viewing/*.html"],
+        "tdpo_baselines": [
+            "py.typed",
+            "*/presets.json",
+            "exporting/*.[ch]",
+            "agents/*",
+            "viewing/*.html",
+            "templates/*.txt",
+        ],
         "envs": ["py.typed"],
         "envs.leg": ["leg.xml"],
         "hpc": ["*.sh"],
@@ -50,6 +57,7 @@ setup(
         "film": FILM,
         "tune": TUNE,
         "tune-all": [*TUNE, "bayesian-optimization>=3.0", "scikit-optimize>=0.10.2", "GPyOpt>=1.2.6"],
+        "parquet": ["pyarrow>=16"],
         "docs": DOCS,
         "dev": [
             "pytest>=8.0",

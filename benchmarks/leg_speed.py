@@ -10,8 +10,9 @@ import numpy as np
 from numba import njit
 from table import add_row
 
-from envs.leg.model import load, memory, mj_step
+from envs.leg.model import load
 from envs.leg.params import POSITION, TORQUE
+from envs.mujoco.memory import memory, mj_step
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.harness import registry
 

@@ -8,6 +8,7 @@ import numpy as np
 from . import IDS
 from .action_delay import delay_actions
 from .kernel import Kernel
+from .rehearsal import rehearse
 
 KERNELS = {
     kwargs["kernel"] for kwargs in IDS.values()
@@ -25,7 +26,7 @@ class KernelEnv(gymnasium.Env):
             self.metadata = {"render_modes": []}
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(f"render_mode must be None or in {self.metadata['render_modes']}, got {render_mode!r}")
-        self.kernel = kernel
+        self.kernel = rehearse(kernel)
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Box(kernel.observation_low, kernel.observation_high, dtype=np.float64)
         self.action_space = gymnasium.spaces.Box(kernel.action_low, kernel.action_high, dtype=np.float64)

@@ -14,12 +14,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SCHEDULERS = {"slurm": ("sbatch", "#SBATCH --partition={}", "#SBATCH --account={}"),
               "pbs": ("qsub", "#PBS -q {}", "#PBS -A {}")}  # fmt: skip
 MAX_SEEDS = 10_000  # schedulers allow fewer tasks
+NO_FAILURES = ("0", "2", "85")  # exit codes; 2 also comes from a second job for a run that is under way
 SECONDS_TO_SAVE = 300  # before the end the scheduler warns; without a warning the run stops half-way through these
 
 
@@ -217,6 +219,22 @@ def submit(parsed: argparse.Namespace, all_tasks: list[list[str]]) -> int:
         print(f"not submitted:\n\n{script}")
         return 0
     return subprocess.run([command, str(folder / "job.sh")], cwd=folder).returncode
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file of a job's folder is the log of a task."""
+    return path.is_file() and path.name not in ("tasks.txt", "job.sh", "again.sh")
+
+
+def failures(jobs: Path) -> Counter:
+    """Count how often the run of each folder has ended with an error, by the logs of all jobs in a folder."""
+    found: Counter = Counter()
+    for tasks in jobs.glob("*/tasks.txt"):
+        folders = re.findall(r"--log_dir=(\S+)", tasks.read_text())
+        logs = "".join(log.read_text(errors="replace") for log in sorted(tasks.parent.iterdir()) if is_log(log))
+        ends = re.findall(r"^\S+ \S+ task (\d+): exit code (\d+)$", logs, flags=re.MULTILINE)
+        found.update(folders[int(index)] for index, code in ends if code not in NO_FAILURES)
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,8 +5,8 @@ import sys
 from run_scripts.results import Result, Setting, choose, main
 
 STEPS = (3e5, 1e6)  # the paper states none
-NUM_SEEDS = (10, 25)
-NUM_SLOW_SEEDS = (2, 25)
+NUM_SEEDS = (3, 25)
+NUM_SLOW_SEEDS = (1, 25)
 
 
 def settings(scale: str) -> list[Setting]:

@@ -39,12 +39,17 @@ class Agent:
         return ["--env", name, *budget, *self.arguments]
 
 
+SOLVED_NLR = [f"pendulum-nlr-{number}" for number in (3, 4, 6, 7, 9)]
+SMALL = ("birotor", "cart-pole", "chain", "dead-time", "delayed-spring", "double-well", "step-response", "two-mass")
 RECIPES = {
-    "pendulum-nlr": Agent(1e7),
     "leg": Agent(1.5e7, seed=27),
-    "cart-pole": Agent(1e6),
-    "two-mass": Agent(1e6),
-    "birotor": Agent(1e6),
+    "pendulum-nlr": Agent(1e7),
+    **dict.fromkeys(SOLVED_NLR, Agent(1e7)),
+    "pendulum-nlr-8": Agent(3e7),
+    "pendulum-20hz": Agent(5e6),
+    "pendulum-100hz": Agent(2e7),
+    "pendulum-500hz": Agent(1e8),
+    **dict.fromkeys(SMALL, Agent(1e6)),
 }
 
 

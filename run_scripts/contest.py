@@ -10,7 +10,7 @@ TASKS = {
     "pendulum-nlr": (3e6, 3e7),
     "leg-100hz": (5e5, 5e6),
     "leg": (3e6, 1.5e7),
-}  # steps of a search's runs, of the winner's
+}  # steps of a search's runs, of the winner's; a third of them at the scale short
 LABELS = {"trpo": "TRPO", "ppo1": "PPO1", "ars": "ARS", "cma": "CMA-ES", "td3": "TD3", "ddpg": "DDPG"}
 WITH_REPLAY = ("td3", "ddpg")  # too slow for the scale short
 
@@ -19,7 +19,8 @@ def searches(scale: str) -> list[Search]:
     """Return a search for each task and rival."""
     num_evaluations = choose(scale, short=20, paper=100)
     algs = [alg for alg in LABELS if scale == "paper" or alg not in WITH_REPLAY]
-    return [Search(alg, env, steps, num_evaluations) for env, (steps, _) in TASKS.items() for alg in algs]
+    share = choose(scale, short=1 / 3, paper=1)
+    return [Search(alg, env, share * steps, num_evaluations) for env, (steps, _) in TASKS.items() for alg in algs]
 
 
 def prepare(parsed: argparse.Namespace) -> int:
@@ -30,9 +31,9 @@ def prepare(parsed: argparse.Namespace) -> int:
 
 def settings(scale: str) -> list[Setting]:
     """Return TDPO without options and the winners of the searches that have been run."""
-    num_seeds, found = choose(scale, short=5, paper=10), []
+    (num_seeds, share), found = choose(scale, short=(3, 1 / 3), paper=(10, 1)), []
     for env, (_, steps) in TASKS.items():
-        limit = {"num_timesteps": int(steps)}
+        limit = {"num_timesteps": round(share * steps)}
         found.append(
             Setting(env, "TDPO, no options", {"alg": "tdpo", "env": env, "preset": "none", **limit}, num_seeds)
         )

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tdpo_baselines.common.parallel import mpirun
+
 ROOT = Path(__file__).resolve().parent.parent
 NUM_ITERATIONS = 3000
 RUN = (
@@ -33,13 +35,15 @@ from tdpo_baselines.common.parallel import launcher
 from tdpo_baselines.tdpo.adaptive import AdaptiveLearner as Learner
 iterate = Learner.iterate
 def disturbed(self, iteration, total_timesteps):
-    if iteration == 130 and launcher.rank() == 1:
+    if iteration == 130 and launcher.rank() == {rank}:
         {code}
     return iterate(self, iteration, total_timesteps)
 Learner.iterate = disturbed
 sys.exit(run.main())
 """
 EXCEPTION = "raise KeyError('planted')"
+NO_MEMORY = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); np.ones(2**30)"
+NO_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
 BIT_FLIP = "self.theta = self.theta.copy(); self.theta.view(np.uint8)[5] ^= 4"
 NAN = """
         rollouts = self.roller.rollouts
@@ -50,33 +54,30 @@ NAN = """
 """
 
 
-def find_mpirun() -> str:
-    """Return the MPIRUN variable, the virtual environment's mpirun, or the site's."""
-    beside = Path(sys.executable).parent / "mpirun"
-    return os.environ.get("MPIRUN") or (str(beside) if beside.exists() else shutil.which("mpirun") or "mpirun")
-
-
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(ROOT),
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # Open MPI 4
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI 5
-}
+ENVIRONMENT = {**os.environ, **mpirun.VARIABLES, "PYTHONPATH": str(ROOT)}
 
 
 class Run:
     """A training run on two ranks, in the background."""
 
-    def __init__(self, folder: Path, planted: str = ""):
+    def __init__(self, folder: Path, planted: str = "", **variables: str):
         self.folder = folder
-        program = ["-c", PLANTED.format(code=planted)] if planted else ["-m", "tdpo_baselines.run"]
-        command = [find_mpirun(), "-np", "2", sys.executable, *program, *RUN, "--log_dir", str(folder), "--resume"]
+        program = ["-c", planted] if planted else ["-m", "tdpo_baselines.run"]
+        command = [*mpirun.command(2), sys.executable, *program, *RUN, "--log_dir", str(folder), "--resume"]
         self._output = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            command, env=ENVIRONMENT, cwd=ROOT, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            env={**ENVIRONMENT, **variables},
+            cwd=ROOT,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
+
+    def wait_for_words(self) -> None:
+        """Wait until the run has printed something."""
+        while self.process.poll() is None and not os.fstat(self._output.fileno()).st_size:
+            time.sleep(0.01)
 
     def wait_for_iteration(self, number: int) -> None:
         """Wait until the log has more rows than `number`, or the run has ended."""
@@ -130,9 +131,9 @@ def find_line(output: str, *words: str) -> str:
     return lines[0] if lines else "(nothing: " + output[-200:] + ")"
 
 
-def disturb(fault: Callable[[Run], None], folder: Path, *words: str, planted: str = "") -> Outcome:
+def disturb(fault: Callable[[Run], None], folder: Path, *words: str, **options: str) -> Outcome:
     """Inflict a fault after 120 iterations; report the first line of output with one of the words."""
-    run = Run(folder, planted)
+    run = Run(folder, **options)
     run.wait_for_iteration(120)
     began = time.monotonic()
     fault(run)
@@ -154,9 +155,20 @@ def stop_rank(folder: Path) -> Outcome:
     return disturb(stop, folder, "finished")
 
 
-def plant(code: str, *words: str) -> Callable[[Path], Outcome]:
-    """Return a fault that executes code on rank 1 before iteration 130."""
-    return lambda folder: disturb(lambda run: None, folder, *words, planted=code)
+def stop_at_the_start(folder: Path) -> Outcome:
+    """Ask the run to stop before it has begun to train."""
+    run = Run(folder)
+    run.wait_for_words()
+    time.sleep(0.5)
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGUSR1)
+    code, output = run.end()
+    return Outcome(find_line(output, "stopped"), time.monotonic() - began, code)
+
+
+def plant(code: str, *words: str, rank: int = 1) -> Callable[[Path], Outcome]:
+    """Return a fault that executes code on a rank before iteration 130."""
+    return lambda folder: disturb(lambda run: None, folder, *words, planted=PLANTED.format(code=code, rank=rank))
 
 
 def fill_disk(folder: Path) -> Outcome:
@@ -183,6 +195,14 @@ def remove_folder(folder: Path) -> Outcome:
     return disturb(remove, folder, "disappeared", "No such file")
 
 
+def remove_scratch(folder: Path) -> Outcome:
+    """Remove the temporary files of mpirun and the cache of compiled code while the run uses them."""
+    scratch = folder.with_suffix(".scratch")
+    scratch.mkdir()
+    variables = {"TMPDIR": str(scratch), "NUMBA_CACHE_DIR": str(scratch / "numba")}
+    return disturb(lambda run: shutil.rmtree(scratch, ignore_errors=True), folder, "finished", **variables)
+
+
 def cut_checkpoint(folder: Path) -> Outcome:
     """Kill the run, cut its newest checkpoint in half, and resume."""
     run = Run(folder)
@@ -199,6 +219,11 @@ FAULTS = {
     "rank 1 killed (SIGKILL)": kill_rank,
     "rank 1 stopped for 65 s (SIGSTOP)": stop_rank,
     "exception on rank 1": plant(EXCEPTION, "[rank 1] KeyError"),
+    "`sys.exit` on rank 1": plant("sys.exit(3)", "[rank 1] SystemExit"),
+    "out of memory on rank 1": plant(NO_MEMORY, "[rank 1] error"),
+    "no more open files on rank 0": plant(NO_FILES, "error:", rank=0),
+    "asked to stop while it starts (SIGUSR1)": stop_at_the_start,
+    "scratch folders removed": remove_scratch,
     "a bit of rank 1's parameters flipped": plant(BIT_FLIP, "differs from rank 0's"),
     "NaN reward on rank 1": plant(NAN, "error:"),
     "disk full": fill_disk,

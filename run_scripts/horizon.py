@@ -7,7 +7,7 @@ from run_scripts.results import Result, Setting, choose, main
 HORIZONS = {"pendulum-20hz": 200, "pendulum-100hz": 1000, "pendulum-500hz": 5000}
 NUM_EPISODES = 20_000
 RIVALS = {"trpo": "TRPO", "ppo1": "PPO1", "td3": "TD3"}
-NUM_SEEDS = {"trpo": (10, 100), "ppo1": (10, 100), "td3": (3, 24)}
+NUM_SEEDS = {"trpo": (3, 100), "ppo1": (3, 100), "td3": (1, 24)}
 
 
 def settings(scale: str) -> list[Setting]:

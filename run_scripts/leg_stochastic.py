@@ -93,9 +93,9 @@ def extra(finished: list[Finished], out: Path) -> None:
     """Write how every seed stands, in the paper's units, and draw its landings."""
     rows = []
     for f in finished:
-        for seed, score in f.scores.items():
-            drops = land(f.folders[seed])
-            rows.append([f.setting.label, str(seed), f"{1000 * score['payoff']:.1f}", str(sum(map(stands, drops)))])
+        for seed, folder in f.folders.items():
+            drops, payoff = land(folder), 1000 * f.scores[seed]["payoff"]
+            rows.append([f.setting.label, str(seed), f"{payoff:.1f}", str(sum(map(stands, drops)))])
             name = f.setting.label.replace(", ", "-").replace(" ", "-").lower()
             draw_landings(drops, out / f"leg-stochastic-landings-{name}-{seed}.png")
     rows.append(["PD by hand", "", f"{1000 * run_pd():.1f}", ""])

@@ -11,6 +11,7 @@ settings and steps.
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
 
 SCALES = ("smoke", "short", "paper")
 EXIT_INVALID_INPUT = 2
+CURVE_POINTS = 100  # of a recorded curve
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Result:
     extra: Callable[[list["Finished"], Path], None] | None = None  # writes what only this result has
     prepare: Callable[[argparse.Namespace], int] | None = None  # does what the settings need; returns an exit code
 
+    @property
+    def stem(self) -> str:
+        """The beginning of its files' names."""
+        return self.name.replace("_", "-")
+
     def at_scale(self, scale: str, num_seeds: int | None = None) -> list[Setting]:
         """Return the settings of a scale, with another number of seeds if one is given."""
         found = self.settings(scale)
@@ -70,11 +77,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Finished:
-    """The finished runs of a setting, by seed, and their scores."""
+    """The finished runs of a setting by seed: folders of those on this disk, scores and curves of recorded ones too."""
 
     setting: Setting
     folders: dict[int, Path]
     scores: dict[int, dict[str, Any]]
+    curves: dict[int, list[list[float]]] = field(default_factory=dict)  # seed: x and return while training
 
     def returns(self) -> list[float]:
         """Return the returns without exploration."""
@@ -102,15 +110,41 @@ def make_sweep(result: Result, settings: list[Setting], runs: Path):
     return Sweep([make_run(s.name, dict(s.values), seed, runs) for s, seed in seeds], runs)
 
 
-def collect(settings: list[Setting], sweep, num_episodes: int) -> list[Finished]:
-    """Evaluate the finished runs; return settings that have some."""
+def collect(result: Result, settings: list[Setting], sweep, num_episodes: int) -> list[Finished]:
+    """Evaluate the finished runs of every setting, which may have none."""
     done = [run for run, state in zip(sweep.runs, sweep.results) if state.status == "finished"]
     found = []
     for setting in settings:
         folders = {run.seed: run.folder.path for run in done if run.label == setting.name}
         scores = {seed: score(folder, num_episodes) for seed, folder in folders.items()}
-        found += [Finished(setting, folders, scores)] if scores else []
+        found.append(Finished(setting, folders, scores, {seed: curve(at, result.x) for seed, at in folders.items()}))
     return found
+
+
+def curve(run: Path, x: str) -> list[list[float]]:
+    """Return a column and the return while training, at a hundred updates, with few digits."""
+    from tdpo_baselines.plot import read_curve
+
+    columns = read_curve(run, x=x, y="return_mean")
+    rows = np.unique(np.linspace(0, len(columns[0]) - 1, CURVE_POINTS).astype(int))
+    return [[float(f"{value:.5g}") for value in column[rows]] for column in columns]
+
+
+def with_recorded(result: Result, scale: str, finished: list[Finished], out: Path) -> list[Finished]:
+    """Return settings that have scores, with the recorded ones of seeds whose runs are not on this disk.
+
+    A record counts as long as the command of its setting is unchanged.
+    """
+    path = out / f"{result.stem}.json"
+    recorded = json.loads(path.read_text()) if path.exists() else {"scale": scale, "rows": []}
+    rows = {(row["panel"], row["command"]): row for row in recorded["rows"] if recorded["scale"] == scale}
+    merged = []
+    for f in finished:
+        row = rows.get((f.setting.panel, f.setting.command()), {})
+        seeds = range(result.first_seed, result.first_seed + f.setting.num_seeds)
+        scores, curves = ({s: row[k][str(s)] for s in seeds if str(s) in row.get(k, ())} for k in ("seeds", "curves"))
+        merged.append(Finished(f.setting, f.folders, {**scores, **f.scores}, {**curves, **f.curves}))
+    return [f for f in merged if f.scores]
 
 
 def score(run: Path, num_episodes: int) -> dict[str, Any]:
@@ -145,7 +179,13 @@ def evaluate(run: Path, num_episodes: int) -> dict[str, Any]:
 def record(result: Result, scale: str, finished: list[Finished]) -> dict[str, Any]:
     """Return all scores, as values for JSON."""
     rows = [
-        {"panel": f.setting.panel, "label": f.setting.label, "command": f.setting.command(), "seeds": f.scores}
+        {
+            "panel": f.setting.panel,
+            "label": f.setting.label,
+            "command": f.setting.command(),
+            "seeds": f.scores,
+            "curves": f.curves,
+        }
         for f in finished
     ]
     command = f"python -m run_scripts.{result.name} --scale {scale}"
@@ -189,11 +229,13 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]
 
 
 def draw_extremes(finished: Finished, out: Path, name: str) -> None:
-    """Draw the median episode of the best and of the worst seed."""
+    """Draw the median episode of the best and of the worst seed, unless the runs of some are not on this disk."""
     from tdpo_baselines.evaluate import draw as draw_episode
     from tdpo_baselines.evaluate import evaluate as evaluate_policy
     from tdpo_baselines.evaluate import load
 
+    if finished.folders.keys() != finished.scores.keys():
+        return
     by_return = sorted(finished.scores, key=lambda seed: finished.scores[seed]["return"])
     for word, seed in zip(("worst", "best"), by_return[:1] + by_return[-1:]):
         found = evaluate_policy(load(finished.folders[seed]), num_episodes=20, seed=0, start_values={})
@@ -206,12 +248,13 @@ def number(value: float) -> str:
 
 
 def draw(result: Result, finished: list[Finished]):
-    """Return the learning curves of all settings, a panel for each task."""
+    """Return the learning curves of all settings, a panel for each task that has some."""
     from matplotlib.figure import Figure
 
-    from tdpo_baselines.plot import LABELS, STYLES, UNITS, algorithm_colour, draw_group, read_curve
+    from tdpo_baselines.plot import LABELS, STYLES, UNITS, algorithm_colour, draw_group
 
-    panels = list(dict.fromkeys(f.setting.panel for f in finished))
+    with_curves = dict.fromkeys(f.setting.panel for f in finished if f.curves)
+    panels = list(with_curves or dict.fromkeys(f.setting.panel for f in finished))
     num_columns = min(3, len(panels))
     num_rows = -(-len(panels) // num_columns)
     figure = Figure(figsize=(1.5 + 4 * num_columns, 0.7 + 3.2 * num_rows), layout="constrained")
@@ -223,12 +266,14 @@ def draw(result: Result, finished: list[Finished]):
             algorithm = str(f.setting.values["alg"])
             style = STYLES[counts.setdefault(algorithm, 0) % len(STYLES)]
             counts[algorithm] += 1
-            curves = [read_curve(folder, x=result.x, y="return_mean") for folder in f.folders.values()]
-            unit = result.steps_per_unit.get(panel, 1)
-            scaled = [(xs / UNITS.get(result.x, 1), ys / unit) for xs, ys in curves]
-            labels[f.setting.label] = draw_group(
-                axes, scaled, colour=algorithm_colour(algorithm), style=style, is_log=result.is_log
-            )
+            colour, unit = algorithm_colour(algorithm), result.steps_per_unit.get(panel, 1)
+            curves = [(np.array(xs) / UNITS.get(result.x, 1), np.array(ys) / unit) for xs, ys in f.curves.values()]
+            if curves:
+                labels[f.setting.label] = draw_group(axes, curves, colour=colour, style=style, is_log=result.is_log)
+            else:  # recorded without: marks of the final returns at the edge
+                ends = [(-1 if result.is_log else 1) * value / unit for value in f.returns()]
+                edge = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+                (labels[f.setting.label],) = axes.plot([1] * len(ends), ends, "<", color=colour, alpha=0.6, **edge)
         axes.set(title=panel, xlabel=LABELS.get(result.x, result.x))
         axes.grid(alpha=0.3)
         if result.is_log:
@@ -236,20 +281,22 @@ def draw(result: Result, finished: list[Finished]):
             axes.invert_yaxis()
     what = "return per step" if result.steps_per_unit else "return"
     figure.supylabel(f"{'- ' if result.is_log else ''}{what} while training", fontsize="medium")
-    figure.legend(labels.values(), labels, loc="outside upper center", ncols=4)
+    figure.legend(labels.values(), labels, loc="outside upper center", ncols=min(4, 2 * num_columns))
     return figure
 
 
 def report(result: Result, scale: str, finished: list[Finished], out: Path) -> None:
     """Write the record, the table and the figure, and say where they are."""
     out.mkdir(parents=True, exist_ok=True)
-    stem = result.name.replace("_", "-")
-    (out / f"{stem}.json").write_text(json.dumps(record(result, scale, finished), indent=1) + "\n")
-    (out / f"{stem}-table.md").write_text(table(result, finished))
+    stem, text = result.stem, table(result, finished)
+    values = json.dumps(record(result, scale, finished), indent=1)
+    lists_on_a_line = re.sub(r"\[\s+([^][{}]*?)\s+\]", lambda match: f"[{' '.join(match[1].split())}]", values)
+    (out / f"{stem}.json").write_text(lists_on_a_line + "\n")
+    (out / f"{stem}-table.md").write_text(text)
     draw(result, finished).savefig(out / f"{stem}-curves.png", dpi=110)
     if result.extra:
         result.extra(finished, out)
-    print(table(result, finished))
+    print(text)
     print(f"-> {out}/{stem}.json, {stem}-table.md, {stem}-curves.png", flush=True)
 
 
@@ -303,8 +350,9 @@ def make(result: Result, parsed: argparse.Namespace) -> int:
         return submit(sweep, parsed)
     code = 0 if parsed.report else train(sweep, parsed.jobs)
     everything = make_sweep(result, settings, parsed.runs)
-    finished = collect(settings, everything, 3 if parsed.scale == "smoke" else result.num_episodes)
-    if not finished:
+    here = collect(result, settings, everything, 3 if parsed.scale == "smoke" else result.num_episodes)
+    finished = with_recorded(result, parsed.scale, here, parsed.out)
+    if not any(f.folders for f in here):
         raise ValueError(f"{parsed.runs} has no finished run; run the command without --report")
     report(result, parsed.scale, finished, parsed.out)
     return code

@@ -40,6 +40,7 @@ def extra(finished: list[Finished], out: Path) -> None:
     times = {
         (f.setting.panel, f.setting.label): np.mean([seconds_per_million(run) for run in f.folders.values()])
         for f in finished
+        if f.folders
     }
     tasks = list(dict.fromkeys(task for task, _ in times))
     labels = [alg.upper() for alg in ALGORITHMS]

@@ -61,11 +61,12 @@ def steps_to_level(run: Path, level: float) -> float:
 
 
 def cell(finished: Finished, level: float) -> str:
-    """Return the median score, every seed's, and the median steps to the level."""
+    """Return the median score, every seed's, and the median steps to the level if the runs are on this disk."""
+    text = f"**{number(float(np.median(finished.returns())))}** ({', '.join(map(number, finished.returns()))})"
+    if not finished.folders:
+        return text
     steps = np.median([steps_to_level(folder, level) for folder in finished.folders.values()])
-    each = ", ".join(map(number, finished.returns()))
-    speed = f"{steps / 1e6:.2g} M" if np.isfinite(steps) else "never"
-    return f"**{number(float(np.median(finished.returns())))}** ({each}); {speed}"
+    return f"{text}; {steps / 1e6:.2g} M" if np.isfinite(steps) else f"{text}; never"
 
 
 def extra(finished: list[Finished], out: Path) -> None:

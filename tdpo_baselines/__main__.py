@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-from .harness.config import did_you_mean
+from .common.parallel import launcher
 
 COMMANDS = {  # name -> module with main(arguments), what it does
     "run": ("tdpo_baselines.run", "train a policy, alone or under mpirun"),
@@ -14,6 +14,7 @@ COMMANDS = {  # name -> module with main(arguments), what it does
     "export": ("tdpo_baselines.export", "write a trained policy as C, ONNX, TensorFlow or NumPy"),
     "sweep": ("tdpo_baselines.sweep", "train many settings with many seeds"),
     "tune": ("tdpo_baselines.tune", "search the options with the best return"),
+    "new-env": ("tdpo_baselines.new_env", "write an environment of your own to begin with, and its test"),
     "submit": ("hpc.submit", "submit runs to SLURM or PBS"),
 }
 FIRST_STEPS = """\
@@ -39,9 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(describe())
         return 0
     if command not in COMMANDS:
+        from .harness.config import did_you_mean
+
         near = did_you_mean(command, COMMANDS)
         print(f"error: unknown command {command!r}{near}; choose one of {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
+    if command == "run":
+        launcher.announce()  # before its imports
     return import_module(COMMANDS[command][0]).main(rest)
 
 

@@ -5,7 +5,6 @@ there, whatever the calling process has loaded, and it can be watched, stopped a
 """
 
 import contextlib
-import os
 import re
 import signal
 import subprocess
@@ -13,17 +12,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .common.parallel import launcher
+from .common.parallel import launcher, mpirun
 from .harness import callables
 from .harness.config import to_text
 from .harness.logger import ProgressReader, Tail
 from .harness.resolve import BUDGET
 from .harness.run_folder import RunFolder, default_path
+from .harness.stop_request import EXIT_STOPPED
 from .harness.trained import Trained, load
-from .harness.training import EXIT_STOPPED
 from .run import EXIT_INVALID_INPUT
 
 __all__ = ["Trained", "load", "train"]
@@ -72,22 +72,19 @@ def train(
     words += ["--resume"] * resume + ["--quiet"] * quiet
     words += ["--set", *(f"{key}={to_text(value)}" for key, value in options.items())] if options else []
     module, pickled = ("worker", callables.pickle(env)) if callable(env) else ("run", b"")
-    command = [*launcher.mpirun_command(ranks), sys.executable, "-m", f"tdpo_baselines.{module}", *words]
-    _run(command, pickled, folder, callback)
+    start = partial(mpirun.start, ranks, module, words)
+    _run(start, pickled, folder, callback)
     return load(folder.path, env=env)
 
 
-def _run(command: list[str], standard_input: bytes, folder: RunFolder, callback: Callable[[dict], Any] | None) -> None:
-    """Run a training command to its end; raise ValueError or RuntimeError if it fails."""
+def _run(start: Callable, standard_input: bytes, folder: RunFolder, callback: Callable[[dict], Any] | None) -> None:
+    """Start a training and wait for its end; raise ValueError or RuntimeError if it fails."""
     rows = ProgressReader(folder.progress_path)
     rows.read()  # of earlier sessions
-    variables = {**launcher.ANY_RANKS, **os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     with tempfile.TemporaryDirectory() as scratch:
         texts = [Path(scratch, name) for name in ("output", "errors")]
         with open(texts[0], "wb") as output, open(texts[1], "wb") as errors:
-            process: Any = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=variables, start_new_session=True
-            )
+            process: Any = start(stdin=subprocess.PIPE, stdout=output, stderr=errors)
         try:
             with contextlib.suppress(BrokenPipeError), process.stdin as pipe:  # broken: it ended already
                 pipe.write(standard_input)

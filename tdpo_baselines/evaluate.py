@@ -158,7 +158,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "or allow importing the module of the run's own (module:Id)")  # fmt: skip
     add("--episodes", type=int, default=20, metavar="N", help="number of episodes (default: 20)")
     add("--seed", type=int, default=0, metavar="S", help="seed of the starts (default: 0)")
-    add("--best", action="store_true", help="evaluate the parameters with the best training payoff, not the last ones")
+    add("--best", action="store_true", help="evaluate the best parameters of the training, not the last")
     add("--stochastic", action="store_true", help="act with the exploration noise of the algorithm, if it has any")
     add("--reset", metavar="NAME=VALUE,...", type=parse_start_values, default={}, help="start from these values "
         "(leg: theta_hip, theta_knee in rad, height in m; pendulum: angle, rate)")  # fmt: skip

@@ -145,7 +145,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("path", metavar="DIR", help="folder of a run or of one checkpoint")
     add("--format", required=True, choices=FILES, help="c: a C99 header and a self-check; npz: NumPy arrays")
     add("--out", required=True, metavar="FOLDER", help="folder to write, new or with an earlier export")
-    add("--best", action="store_true", help="export the parameters with the best training payoff, not the last ones")
+    add("--best", action="store_true", help="export the best parameters of the training, not the last")
     add("--name", default="policy", help="prefix of files and C functions (default: policy)")
     add("--precision", choices=("double", "float"), help="of the numbers (default: double; tflite: float)")
     add("--env", metavar="NAME", help="the run's environment, to allow importing its module (module:Id)")

@@ -1,18 +1,21 @@
 """Plot learning curves: `python -m tdpo_baselines.plot runs/* --out curves.png` shows every run, finished or not.
 
 A thick line is the interquartile mean over the seeds of an algorithm in an environment, and a band its 95 % bootstrap
-interval (1,000 resamples of the seeds), as far as all of them have come.
+interval (1,000 resamples of the seeds), as far as all of them have come. Where an environment has several algorithms,
+the probability of improvement is printed: that a seed of the one is ahead of a seed of the other.
 """
 
 import argparse
 import csv
+import importlib.util
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from .harness.logger import read_columns
+from .harness.logger import NothingYet, read_columns
 from .harness.robustness import Sweep
 from .harness.run_folder import RunFolder
 
@@ -21,6 +24,7 @@ LABELS = {
     "payoff": "payoff: discounted reward per step, with each run's own discount",
     "total_timesteps": "timesteps (million)",
     "wall_time": "wall time (s)",
+    "episodes": "episodes",
 }
 UNITS = {"total_timesteps": 1e6}
 COLOURS = {  # of Okabe and Ito, told apart by colour-blind readers; always the same for an algorithm
@@ -29,7 +33,9 @@ COLOURS = {  # of Okabe and Ito, told apart by colour-blind readers; always the 
 }  # fmt: skip
 STYLES = ("-", "--", ":", "-.")  # of environments
 NUM_RESAMPLES = 1000
+PARQUET = ".parquet"
 MAX_LABEL = 120  # characters
+LAST = 0.1  # fraction of x over which ends are compared
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
@@ -45,6 +51,34 @@ def bootstrap_interval(values: np.ndarray) -> np.ndarray:
     return np.quantile(means, (0.025, 0.975), axis=0)
 
 
+def improvement(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Return the probability that a seed of ours is better than one of theirs, and its 95 % bootstrap interval. [3]"""
+    better = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)  # [our seed, their seed]
+    random = np.random.default_rng(0)
+    rows = random.integers(len(ours), size=(NUM_RESAMPLES, len(ours)))
+    columns = random.integers(len(theirs), size=(NUM_RESAMPLES, len(theirs)))
+    resampled = better[rows[:, :, None], columns[:, None, :]].mean((1, 2))
+    return np.array([better.mean(), *np.quantile(resampled, (0.025, 0.975))])
+
+
+def describe_improvement(groups: dict[tuple[str, str], list], x: str) -> list[str]:
+    """Return a line for each pair of algorithms in an environment, compared as far as all of their runs have come."""
+    lines = []
+    for (ours, environment), (theirs, other) in itertools.combinations(groups, 2):
+        if environment != other:
+            continue
+        both = groups[ours, environment], groups[theirs, environment]
+        end = min(xs[-1] for curves in both for xs, _ in curves)
+        last = np.linspace((1 - LAST) * end, end, 100)
+        ends = [np.array([np.interp(last, xs, ys).mean() for xs, ys in curves]) for curves in both]
+        value, low, high = improvement(*ends)
+        lines.append(
+            f"{environment}: a seed of {ours} is better than one of {theirs} with probability {value:.2f} "
+            f"({low:.2f} to {high:.2f}), at {end:.4g} {LABELS.get(x, x)}"
+        )
+    return lines
+
+
 def read_progress(path: str | Path) -> dict[str, np.ndarray]:
     """Read the columns of a run's progress.csv, without an incomplete last line."""
     columns = read_columns(RunFolder(path).progress_path)
@@ -57,13 +91,12 @@ def plain(text: str) -> str:
     return shown.replace("$", r"\$").lstrip("_")  # an underscore at the beginning would hide it
 
 
-def draw_curves(paths: list[str], *, x: str, y: str, is_log: bool):
-    """Return a figure of all runs: a colour for each algorithm, a line style for each environment."""
+def draw_curves(groups: dict[tuple[str, str], list], *, x: str, y: str, is_log: bool):
+    """Return a figure of the curves of `read_curves`: a colour for each algorithm, a style for each environment."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    groups = read_curves(paths, x=x, y=y, is_log=is_log)
     environments, labels = list(dict.fromkeys(environment for _, environment in groups)), {}
     for (algorithm, environment), curves in groups.items():
         style = STYLES[environments.index(environment) % len(STYLES)]
@@ -94,8 +127,9 @@ def draw_group(axes, curves: list, *, colour: str, style: str, is_log: bool):
     for xs, ys in curves:
         strength = {"alpha": 1, "lw": 1.5} if is_single else {"alpha": 0.35, "lw": 0.8}
         (line,) = axes.plot(xs, sign * ys, color=colour, ls=style, **strength)
-    if not is_single:
-        grid = np.linspace(max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves), 500)
+    begin, end = max(xs[0] for xs, _ in curves), min(xs[-1] for xs, _ in curves)
+    if not is_single and begin < end:
+        grid = np.linspace(begin, end, 500)
         values = np.array([np.interp(grid, xs, ys) for xs, ys in curves])  # [seed, point]
         (line,) = axes.plot(grid, sign * interquartile_mean(values), color=colour, ls=style, lw=2)
         axes.fill_between(grid, *(sign * bootstrap_interval(values)), color=colour, alpha=0.2, lw=0)
@@ -122,21 +156,53 @@ def read_curve(path: str | Path, *, x: str, y: str) -> tuple[np.ndarray, np.ndar
             raise ValueError(f"{path} has no column {name!r}; it has {', '.join(progress)}")
     is_known = np.isfinite(progress[y])
     if not is_known.any():
-        raise ValueError(f"{y} of {path} has no number yet: no episode has ended")
+        raise NothingYet(f"{y} of {path} has no number yet: no episode has ended")
     return progress[x][is_known], progress[y][is_known]
 
 
-def write_csv(paths: list[str], out: str) -> None:
+def write_rows(paths: list[str], out: str) -> None:
     """Write the rows of all runs as one tidy table, with the run, its algorithm, environment and seed."""
     rows = []
     for path in paths:
         config, progress = RunFolder(path).read_config(), read_progress(path)
         head = {"run": path, "algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
         rows += [{**head, **dict(zip(progress, values))} for values in zip(*(v.tolist() for v in progress.values()))]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if out.endswith(PARQUET):
+        write_parquet(names, rows, out)
+        return
     with open(out, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+        writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def write_parquet(names: list[str], rows: list[dict], out: str) -> None:
+    """Write rows as a Parquet file."""
+    from pyarrow import parquet, table
+
+    parquet.write_table(table({name: [row.get(name) for row in rows] for name in names}), out)
+
+
+def require_parquet(out: str) -> None:
+    """Raise ValueError if a Parquet file is asked for without the package that writes it."""
+    if out.endswith(PARQUET) and importlib.util.find_spec("pyarrow") is None:
+        raise ValueError(f'--csv {out} needs pyarrow; pip install "tdpo_baselines[parquet]", or name a .csv file')
+
+
+def leave_out_empty(paths: list[str], *, x: str, y: str) -> list[str]:
+    """Return the runs that have something to show, and name the others; raise ValueError if there is none."""
+    empty = {}
+    for path in paths:
+        try:
+            read_curve(path, x=x, y=y)
+        except NothingYet as error:
+            empty[path] = error
+    if len(empty) == len(set(paths)):
+        raise empty[paths[0]]
+    for why in empty.values():
+        print(f"left out: {why}")
+    return [path for path in paths if path not in empty]
 
 
 def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep]):
@@ -194,8 +260,8 @@ def _find(own, values: Sequence[float]) -> int:
     return next((k for k, value in enumerate(values) if own is not None and np.isclose(own, value)), -1)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line asks for; return the exit code."""
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.plot", description=__doc__, allow_abbrev=False)
     parser.add_argument("runs", nargs="+", metavar="DIR", help="run folders")
     parser.add_argument("--out", default="curves.png", metavar="FILE.png", help="file to write (default: curves.png)")
@@ -206,17 +272,25 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--y", default="return_mean", help="column of progress.csv (default: return_mean). Payoffs of "
                         "algorithms with different discounts cannot be compared")  # fmt: skip
-    parser.add_argument("--csv", metavar="FILE.csv", help="also write every row of all runs as one table")
+    parser.add_argument("--csv", metavar="FILE", help="also write every row of all runs as one table, .csv or .parquet")
     parser.add_argument("--log", action="store_true", help="logarithmic axis of the distance below zero")
-    parsed = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line asks for; return the exit code."""
+    parsed = parse(arguments)
     try:
-        draw_curves(parsed.runs, x=parsed.x, y=parsed.y, is_log=parsed.log).savefig(parsed.out, dpi=120)
+        require_parquet(parsed.csv or "")
+        runs = leave_out_empty(parsed.runs, x=parsed.x, y=parsed.y)
+        groups = read_curves(runs, x=parsed.x, y=parsed.y, is_log=parsed.log)
+        draw_curves(groups, x=parsed.x, y=parsed.y, is_log=parsed.log).savefig(parsed.out, dpi=120)
         if parsed.csv:
-            write_csv(parsed.runs, parsed.csv)
+            write_rows(runs, parsed.csv)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{len(parsed.runs)} run(s) -> {parsed.out}")
+    print("\n".join([*describe_improvement(groups, parsed.x), f"{len(runs)} run(s) -> {parsed.out}"]))
     return 0
 
 

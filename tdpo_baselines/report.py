@@ -1,6 +1,7 @@
-"""Write a report: `python -m tdpo_baselines.report RUN... --out report.html`, one file that opens anywhere.
+"""Write a report: `python -m tdpo_baselines.report PATH... --out report.html`, one file that opens anywhere.
 
 It holds the configuration, learning curves to zoom, the evaluation, and a replay of the episode with the median return.
+A PATH is a run folder, or a single policy as for `evaluate`, which has no curves.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import numpy as np
 from .common.parallel.tensorflow_setup import prepare_environment
 from .evaluate import as_values, finite
 from .harness.run_folder import RunFolder
-from .harness.trained import Evaluation, evaluate, load
+from .harness.trained import PRETRAINED, Evaluation, evaluate, load
 from .plot import read_progress
 from .viewing.episode import Episode, median_episode
 from .viewing.mujoco_frames import set_opengl_aside
@@ -24,23 +25,27 @@ MAX_POINTS = 2000  # of a curve, and of a replay
 
 
 def collect(path: str, *, num_episodes: int, seed: int, use_best: bool) -> dict[str, Any]:
-    """Return what the page shows of a run; `problem` says why it was not evaluated."""
-    config, progress = RunFolder(path).read_config(), read_progress(path)
+    """Return what the page shows of a run or a policy; `problem` says why a run was not evaluated."""
+    folder = RunFolder(path)
+    trained = None if folder.has_run() else load(path, use_best=use_best)
+    config = trained.config if trained else folder.read_config()
     run: dict[str, Any] = {
         "name": str(path),
         "label": f"{config.algorithm} on {config.environment}, seed {config.seed}",
         "options": {"algorithm": config.algorithm, "environment": config.environment, "seed": config.seed}
         | config.values()
         | {f"made with {name}": value for name, value in config.made_with.items()},
-        "curves": {name: thin(values) for name, values in progress.items()},
+        "curves": {} if trained else {name: thin(values) for name, values in read_progress(path).items()},
         "problem": "",
+        "verdict": "",
         "evaluation": None,
         "replay": None,
     }
     try:
-        trained = load(path, use_best=use_best)
+        trained = trained or load(path, use_best=use_best)
         evaluation = evaluate(trained, num_episodes=num_episodes, seed=seed)
         run["evaluation"] = as_values(trained, evaluation)
+        run["verdict"] = str(evaluation.verdict or "")
         run["replay"] = make_replay(evaluation) if evaluation.environment.scene else None
     except ValueError as error:
         run["problem"] = f"not evaluated: {error}"
@@ -77,12 +82,18 @@ def make_replay(evaluation: Evaluation) -> dict[str, Any]:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tdpo_baselines.report", description=__doc__, allow_abbrev=False)
-    parser.add_argument("runs", nargs="+", metavar="DIR", help="run folders")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="run folders and policies")
+    parser.add_argument("--pretrained", nargs="+", default=[], metavar="NAME", help="policies of the package")
     parser.add_argument("--out", default="report.html", metavar="FILE", help="file to write (default: report.html)")
     parser.add_argument("--episodes", type=int, default=20, metavar="N", help="number of episodes (default: 20)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the starts (default: 0)")
-    parser.add_argument("--best", action="store_true", help="evaluate the parameters with the best training payoff")
+    parser.add_argument(
+        "--best", action="store_true", help="evaluate the best parameters of the training, not the last"
+    )
     parsed = parser.parse_args(arguments)
+    parsed.paths += [PRETRAINED + name for name in parsed.pretrained]
+    if not parsed.paths:
+        parser.error("PATH is missing: pass the folder of a run, or --pretrained NAME")
     if parsed.episodes < 1 or parsed.seed < 0:
         parser.error("--episodes must be at least 1 and --seed at least 0")
     return parsed
@@ -95,7 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parse(arguments)
     try:
         keywords = {"num_episodes": parsed.episodes, "seed": parsed.seed, "use_best": parsed.best}
-        runs = [collect(path, **keywords) for path in parsed.runs]
+        runs = [collect(path, **keywords) for path in parsed.paths]
         page = make_page(f"Report of {', '.join(run['name'] for run in runs)}", runs)
         Path(parsed.out).write_text(page, encoding="utf-8")
     except (ValueError, OSError) as error:

@@ -4,21 +4,24 @@ Exit codes: 0 finished; 1 failed; 2 invalid input, and the message says what to 
 saved, continue with --resume; 130 ended at once by a second Ctrl-C.
 """
 
+from .common.parallel import launcher
+
+if __name__ == "__main__":
+    launcher.announce()  # before the other imports: with many ranks on few cores they take long
+
 import argparse
 import contextlib
-import dataclasses
 import os
 import re
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from .common.parallel import launcher
 from .common.parallel.tensorflow_setup import prepare_environment
-from .harness import registry
-from .harness.budget import Budget
-from .harness.resolve import Run, describe_options, resolve
-from .harness.run_folder import RunFolder, default_path
 from .harness.stop_request import StopRequest
+
+if TYPE_CHECKING:
+    from .harness.resolve import Run
 
 EXIT_FAILED = 1
 EXIT_INVALID_INPUT = 2
@@ -41,6 +44,10 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser() -> Parser:
     """Return the parser of the command line."""
+    from dataclasses import fields
+
+    from .harness.budget import Budget
+
     parser = Parser(
         prog="python -m tdpo_baselines.run",
         description="Train a policy. Under mpirun the ranks share the work; the run is the same on any number of them.",
@@ -52,7 +59,7 @@ def make_parser() -> Parser:
     add("--help", "-h", action="store_true", help="show this, and the options of --alg for --env")
     add("--list", action="store_true", help="show the algorithms and environments")
     add("--alg", help="algorithm (default: tdpo)")
-    add("--env", help="environment: a name of --list, or any id of Gymnasium")
+    add("--env", help="environment: a name of --list, any id of Gymnasium, or module:function")
     add("--seed", help="the same seed gives the same run on any number of ranks (default: 0)")
     add("--log_dir", help="folder of the run (default: runs/ALG-ENV-SEED)")
     add("--preset", help="shipped options to start from: tuned (the default where it exists), paper, or none")
@@ -64,10 +71,15 @@ def make_parser() -> Parser:
         "stage1.KEY=VALUE and stage1.env.KEY=VALUE first; stage2 and so on may follow")  # fmt: skip
     add("--init", metavar="PATH", help="begin with the policy of a run, a checkpoint, an exported FILE.npz or "
         "pretrained:NAME, if its network fits")  # fmt: skip
-    for field in dataclasses.fields(Budget):
+    for field in fields(Budget):
         default = "" if field.default is None else f" (default: {field.default:g})".replace("+0", "")
         kind = "HH:MM:SS" if field.name == "max_walltime" else "N"
         add(f"--{field.name}", metavar=kind, help=field.metadata["meaning"] + default)
+    add(
+        "--ranks",
+        metavar="N",
+        help="start this command on N ranks of this machine; 1: alone, also inside of a SLURM step",
+    )
     add("--resume", action="store_true", help="continue the run in --log_dir with its own options, or start it if "
         "there is none")  # fmt: skip
     add("--track", metavar="NAME", action="append", default=[], help="also log to tensorboard, wandb or trackio; each "
@@ -103,25 +115,61 @@ def spell(word: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line asks for; return the exit code."""
     prepare_environment()  # before anything imports NumPy
-    with StopRequest() as stop:
+    with StopRequest(is_starting=True) as stop:
         return parse_and_train(sys.argv[1:] if arguments is None else arguments, stop)
 
 
 def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
     """Parse, resolve, connect the ranks unless `comm` connects them already, and train."""
+    from .common.parallel import mpirun
+    from .harness.resolve import resolve
+
     try:
         parsed = parse(arguments)
         if parsed.help or parsed.list:
             if not launcher.rank():
                 show_help(parsed)
             return 0
+        num_ranks = read_ranks(parsed.ranks)
+        if num_ranks is not None and num_ranks > 1 and launcher.rank() is None:
+            return mpirun.run(num_ranks, "run", arguments)
+        if parsed.step_timeout is not None:
+            watch_environments(parsed.step_timeout)
         run = resolve(parsed)
         from .common.parallel.comm import connect
 
-        comm = comm or connect()
+        comm = comm or connect(is_alone=num_ranks == 1)
     except ValueError as error:  # usually the same on every rank
         return refuse(error)
+    except (MemoryError, OSError, ImportError) as error:
+        from .common.parallel.checks import describe_shortage
+
+        if what := describe_shortage(error):
+            return refuse(ValueError(what))
+        raise
     return train(parsed, run, comm, stop)
+
+
+def read_ranks(text: str | None) -> int | None:
+    """Return the number of ranks that --ranks asks for; raise ValueError if mpirun has started another number."""
+    if text is None:
+        return None
+    from .harness.config import parse_count
+
+    num, started = parse_count("ranks", text, low=1), launcher.num_expected()
+    if launcher.rank() is not None and started not in (None, num):
+        raise ValueError(f"--ranks {num} under an mpirun that started {started}; leave out --ranks or mpirun")
+    return num
+
+
+def watch_environments(seconds: str) -> None:
+    """End the job if a step of an environment takes this long."""
+    from .common.sampling import watchdog
+    from .harness.budget import Budget
+
+    limit = Budget.from_values({"step_timeout": seconds}).step_timeout
+    assert limit is not None
+    watchdog.start(limit)
 
 
 def refuse(error: Exception) -> int:
@@ -136,6 +184,9 @@ def refuse(error: Exception) -> int:
 
 def show_help(parsed: argparse.Namespace) -> None:
     """Print what --help or --list asks for."""
+    from .harness import registry
+    from .harness.resolve import describe_options
+
     with contextlib.suppress(BrokenPipeError):  # of `| head`
         if parsed.list:
             print(registry.describe(), flush=True)
@@ -148,10 +199,11 @@ def show_help(parsed: argparse.Namespace) -> None:
             )
 
 
-def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
+def train(parsed: argparse.Namespace, run: "Run", comm, stop: StopRequest) -> int:
     """Train on all ranks. Errors that all ranks know of end the job in order; any other ends it at once."""
-    from .common.parallel.checks import NotFinite
+    from .common.parallel.checks import BadEnvironment, NotFinite, describe_shortage
     from .common.parallel.comm import Refused, rank_traceback
+    from .harness.run_folder import RunFolder, default_path
     from .harness.session import set_up
 
     config, exit_code = run.config, EXIT_INVALID_INPUT
@@ -168,8 +220,9 @@ def train(parsed: argparse.Namespace, run: Run, comm, stop: StopRequest) -> int:
         return exit_code
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
-    except BaseException:  # an environment that calls sys.exit too: the other ranks would wait for ever
-        text = rank_traceback(comm)
+    except BaseException as error:  # an environment that calls sys.exit too: the other ranks would wait for ever
+        what = str(error) if isinstance(error, BadEnvironment) else describe_shortage(error)
+        text = f"[rank {comm.rank}] error: {what}\n" if what else rank_traceback(comm)
         sys.stderr.write(text)
         with contextlib.suppress(OSError):
             folder.note(comm.rank, text)

@@ -40,11 +40,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--out", type=Path, metavar="DIR", help="folder of the sweep (default: sweeps/NAME)")
     add("--jobs", type=int, default=1, metavar="N", help="runs at the same time on this machine (default: 1)")
     add("--status", action="store_true", help="only show what is done and write the CSV files")
-    add("--submit", choices=("slurm", "pbs"), help="submit the unfinished runs to a cluster instead")
+    add_submission(parser, "unfinished runs")
+    return parser.parse_args(arguments)
+
+
+def add_submission(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the arguments of a submission to a cluster."""
+    add = parser.add_argument
+    add("--submit", choices=("slurm", "pbs"), help=f"submit the {what} to a cluster instead")
     add("--ranks", type=int, default=1, metavar="N", help="with --submit: MPI ranks of a run (default: 1)")
     add("--time", default="12:00:00", help="with --submit: time limit of a job (default: 12:00:00)")
     add("--dry-run", action="store_true", help="with --submit: write the script and show it, but submit nothing")
-    return parser.parse_args(arguments)
 
 
 def define(parsed: argparse.Namespace) -> Definition:

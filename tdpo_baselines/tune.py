@@ -5,7 +5,7 @@
 
 The same command continues a search; more --evaluations extend it. The winner is trained again on fresh seeds, and
 best.json has its options for `tdpo_baselines.run --config`. Exit codes: 0 finished; 1 the winner has failed on a fresh
-seed; 2 invalid input; 85 stopped early with everything saved.
+seed; 2 invalid input; 85 stopped early or submitted, with everything saved.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .common.parallel.tensorflow_setup import prepare_environment
 from .run import EXIT_INTERRUPTED, EXIT_INVALID_INPUT
-from .sweep import define
+from .sweep import add_submission, define
 
 SHIPPED = Path(__file__).parent.parent / "run_scripts/sweeps"
 
@@ -40,9 +40,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--batch", type=int, metavar="N", help="settings of a round, instead of 30 or 10")
     add("--evaluations", type=int, default=100, metavar="N", help="settings to evaluate (default: 100)")
     add("--sweep", type=Path, metavar="DIR", help="folder of a sweep whose settings are evaluations to start from")
+    add("--prune", choices=("median", "hyperband"), help="end runs that do worse than earlier ones did at that point, "
+        "by this pruner of Optuna (default: train all to the end)")  # fmt: skip
     add("--fresh_seeds", type=int, default=5, metavar="N", help="seeds to train the winner with again (default: 5)")
     add("--seed", type=int, default=0, help="seed of the search (default: 0)")
     add("--jobs", type=int, default=1, metavar="N", help="runs at the same time on this machine (default: 1)")
+    add_submission(parser, "runs of a round")
     add("--out", type=Path, metavar="DIR", help="folder of the search (default: studies/ALG-ENV-LIBRARY)")
     return parser.parse_args(arguments)
 
@@ -72,12 +75,17 @@ def check(parsed: argparse.Namespace) -> None:
         near = did_you_mean(parsed.library, LIBRARIES)
         raise ValueError(f"--library must be one of {', '.join(LIBRARIES)}, got {parsed.library!r}{near}")
     require(parsed.library)
+    if parsed.prune:
+        require("optuna")
+    if parsed.prune and parsed.submit:
+        raise ValueError("--prune watches runs on this machine; leave --prune or --submit out")
 
 
 def search(parsed: argparse.Namespace) -> int:
     """Search, train the winner again, and write the results; return the exit code."""
-    from .harness.training import EXIT_STOPPED
-    from .sweeping.sweep import lock
+    from .harness.stop_request import EXIT_STOPPED
+    from .sweeping.pool import Prunes
+    from .sweeping.sweep import Sweep, lock, submit_unfinished, train_unfinished
     from .tuning.figure import draw
     from .tuning.study import Plan, Study, read_sweep
 
@@ -86,18 +94,22 @@ def search(parsed: argparse.Namespace) -> int:
     name = f"{values.get('alg', 'tdpo')}-{values.get('env', '')}-{parsed.library}".replace(":", "-").replace("/", "-")
     out = parsed.out or Path("studies", name)
     prior = read_sweep(parsed.sweep, definition) if parsed.sweep else []
-    plan = Plan(definition, parsed.library, parsed.variant, parsed.batch, parsed.seed)
+    plan = Plan(definition, parsed.library, parsed.variant, parsed.batch, parsed.seed, parsed.prune)
     study = Study(plan, out, prior)
+
+    def train(sweep: Sweep, prunes: Prunes | None) -> bool:
+        return submit_unfinished(sweep, parsed) if parsed.submit else train_unfinished(sweep, parsed.jobs, prunes)
+
     with lock(out):
-        code = study.search(parsed.evaluations, parsed.jobs)
+        code = study.search(parsed.evaluations, train)
         if not code:
             draw(study).savefig(out / "history.png", dpi=120)
             winner = study.winner()
             shown = ", ".join(f"{key}={value}" for key, value in winner.values.items())
             print(f"best score {winner.score:.5g}: {shown}\ntraining it again on {parsed.fresh_seeds} fresh seeds")
-            scores, code = study.confirm(winner, parsed.fresh_seeds, parsed.jobs)
+            scores, code = study.confirm(winner, parsed.fresh_seeds, train)
     if code == EXIT_STOPPED:
-        print("stopped; the same command continues")
+        print("the same command continues" + " when the submitted runs have ended" * bool(parsed.submit))
         return code
     study.write_winner(winner, scores)
     mean = sum(scores) / len(scores) if scores else float("nan")

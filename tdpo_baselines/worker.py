@@ -11,7 +11,7 @@ from .harness.stop_request import StopRequest
 def main(arguments: list[str] | None = None) -> int:
     """Receive the environment on all ranks, then train as `run` does; return the exit code."""
     prepare_environment()  # before anything imports NumPy
-    with StopRequest() as stop:
+    with StopRequest(is_starting=True) as stop:
         from .common.parallel.comm import connect
         from .harness import callables
 

@@ -165,7 +165,12 @@ def test_refusals(arguments, message, capsys):
     assert message in error and error.startswith("error: ") and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in AGENTS.glob("*.npz")))
+AGENT_NAMES = sorted(file.stem for file in AGENTS.glob("*.npz"))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "cart-pole")) for name in AGENT_NAMES]
+)
 def test_agent_of_the_package_has_the_scores_of_its_card(name):
     card, agent = json.loads((AGENTS / f"{name}.json").read_text()), load(f"pretrained:{name}")
     assert agent.sha256 == card["parameters_sha256"] and agent.config.seed == card["seed"]

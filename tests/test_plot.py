@@ -17,6 +17,10 @@ def make_run(path, seed=0, sign=-1.0, algorithm="tdpo", num_rows=5):
     return str(path)
 
 
+def draw(paths, x="iteration", y="return_mean", is_log=False):
+    return plot.draw_curves(plot.read_curves(paths, x=x, y=y, is_log=is_log), x=x, y=y, is_log=is_log)
+
+
 def test_columns_are_read_without_an_incomplete_last_line(tmp_path):
     path = make_run(tmp_path)
     with open(RunFolder(path).progress_path, "a") as file:
@@ -28,7 +32,7 @@ def test_columns_are_read_without_an_incomplete_last_line(tmp_path):
 
 def test_every_run_is_shown_and_the_interquartile_mean_of_each_group(tmp_path):
     paths = [make_run(tmp_path / f"{i}", seed=i, algorithm=name) for i, name in enumerate(("tdpo", "tdpo", "td3"))]
-    figure = plot.draw_curves(paths, x="total_timesteps", y="return_mean", is_log=False)
+    figure = draw(paths, x="total_timesteps")
     (axes,), (legend,) = figure.axes, figure.legends
     assert len(axes.lines) == 4 and len(axes.collections) == 1  # a single run has neither mean nor interval
     assert [text.get_text() for text in legend.get_texts()] == ["tdpo, leg: interquartile mean of 2 runs", "td3, leg"]
@@ -38,7 +42,7 @@ def test_every_run_is_shown_and_the_interquartile_mean_of_each_group(tmp_path):
 
 
 def test_legend_does_not_cover_the_curves(tmp_path):
-    figure = plot.draw_curves([make_run(tmp_path)], x="iteration", y="return_mean", is_log=False)
+    figure = draw([make_run(tmp_path)])
     figure.draw_without_rendering()
     (axes,), (legend,) = figure.axes, figure.legends
     assert legend.get_window_extent().y0 >= axes.get_window_extent().y1
@@ -76,9 +80,64 @@ def test_table_has_every_row_of_every_run(tmp_path):
 
 
 def test_logarithmic_axis_shows_the_distance_below_zero(tmp_path):
-    (axes,) = plot.draw_curves([make_run(tmp_path)], x="iteration", y="return_mean", is_log=True).axes
+    (axes,) = draw([make_run(tmp_path)], is_log=True).axes
     assert axes.get_yscale() == "log" and axes.get_ylabel() == "- mean return per update, while training"
     np.testing.assert_allclose(axes.lines[0].get_ydata(), np.arange(1, 6) / 3)
+
+
+def test_table_is_written_as_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    paths = [make_run(tmp_path / f"{i}", seed=i, num_rows=2) for i in range(2)]
+    plot.write_rows(paths, str(tmp_path / "all.parquet"))
+    table = parquet.read_table(tmp_path / "all.parquet").to_pydict()
+    assert table["seed"] == [0, 0, 1, 1] and table["total_timesteps"] == [100, 200, 100, 200]
+
+
+def test_parquet_without_its_package_is_refused_before_anything_is_drawn(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(plot.importlib.util, "find_spec", lambda name: None)
+    picture = tmp_path / "a.png"
+    assert plot.main([make_run(tmp_path / "run"), "--out", str(picture), "--csv", "all.parquet"]) == 2
+    assert 'pip install "tdpo_baselines[parquet]"' in capsys.readouterr().err and not picture.exists()
+
+
+def test_probability_of_improvement_counts_pairs_of_seeds():
+    value, low, high = plot.improvement(np.array([1.0, 3.0]), np.array([2.0, 1.0]))
+    assert value == (0.5 + 1 + 1) / 4 and 0 <= low < value < high <= 1
+    assert plot.improvement(np.ones(3), np.zeros(3)).tolist() == [1, 1, 1]
+
+
+def test_algorithms_are_compared_as_far_as_all_runs_have_come(tmp_path, capsys):
+    runs = [make_run(tmp_path / "a", num_rows=9), make_run(tmp_path / "b", algorithm="td3", num_rows=3)]
+    steep = make_run(tmp_path / "c", algorithm="ars", sign=-2.0, num_rows=5)
+    assert plot.main([*runs, steep, "--out", str(tmp_path / "a.png")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "a seed of tdpo is better than one of td3 with probability 0.50 (0.50 to 0.50), at 0.0003 " in lines[0]
+    assert "tdpo is better than one of ars with probability 1.00" in lines[1] and len(lines) == 4
+
+
+def test_runs_that_have_only_begun_are_left_out_and_named(tmp_path, capsys):
+    paths = [make_run(tmp_path / "a"), make_run(tmp_path / "b", num_rows=0), make_run(tmp_path / "c")]
+    RunFolder(paths[2]).progress_path.write_text("iteration,total_timesteps,return_mean\n1,100,nan\n")
+    assert plot.main([*paths, "--out", str(tmp_path / "a.png"), "--csv", str(tmp_path / "a.csv")]) == 0
+    output = capsys.readouterr().out
+    assert "has no rows yet" in output and "no episode has ended" in output and "1 run(s) ->" in output
+    assert plot.main([*paths[1:], "--out", str(tmp_path / "a.png")]) == 2
+
+
+def test_seeds_that_have_no_common_part_are_drawn_without_a_mean(tmp_path):
+    paths = [make_run(tmp_path / "a", num_rows=1), make_run(tmp_path / "b", num_rows=9)]
+    (axes,) = draw(paths).axes
+    assert len(axes.lines) == 2 and not axes.collections
+
+
+@pytest.mark.parametrize("x", ["wall_time", "episodes"])
+def test_other_columns_than_timesteps_may_be_the_abscissa(tmp_path, x):
+    path = make_run(tmp_path)
+    rows = [f"{i},{i / 2},{i},-1.0" for i in (1, 2)]
+    RunFolder(path).progress_path.write_text("\n".join([f"iteration,{x},total_timesteps,return_mean", *rows, ""]))
+    (axes,) = draw([path], x=x).axes
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), [0.5, 1.0])
+    assert axes.get_xlabel() == plot.LABELS[x]
 
 
 def test_picture_is_written(tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 from chromium import PROGRAM, Page
 from untrained import untrained, write_run
 
-from tdpo_baselines import evaluate, report
+from tdpo_baselines import evaluate, export, report
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script>"
 
@@ -69,7 +69,28 @@ def test_environment_without_a_drawing_has_no_replay(tmp_path):
     assert run["replay"] is None and run["evaluation"]["summary"]["return"]["mean"] < 0
 
 
-@pytest.mark.parametrize("options", [["--out", "/proc/nowhere/a.html"], ["nowhere"]])
+def test_policies_without_a_run_are_shown_without_curves(runs, open_page, capsys, tmp_path):
+    assert export.main([runs[0], "--format", "npz", "--out", str(tmp_path / "exported")]) == 0
+    file, best = str(tmp_path / "exported/policy.npz"), f"{runs[0]}/best"
+    page = open_page(file, best, "--pretrained", "leg")
+    legend = page.run("[...document.querySelectorAll('#legend li')].map(line => line.textContent)")
+    assert legend[0] == f"{file} tdpo on pendulum-20hz, seed 0" and legend[1].startswith(best)
+    assert legend[2] == "pretrained:leg tdpo on leg, seed 27: landed (1 of 1)"
+    assert page.run("[element('learning').hidden, element('replay').hidden]") == [True, False]
+    assert page.run("[...element('run').options].map(option => option.text)") == [file, best, "pretrained:leg"]
+    assert page.problems == []
+
+
+def test_policies_beside_runs_leave_the_curves_of_the_runs(runs, open_page):
+    page = open_page(runs[0], "--pretrained", "cart-pole")
+    assert page.run("[element('learning').hidden, element('y').value]") == [False, "return_mean"]
+    assert page.run("runs.map(run => Object.keys(run.curves).length > 0)") == [True, False] and page.problems == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--pretrained", "nothing"], ["--best", "--pretrained", "leg"], ["--out", "/proc/nowhere/a.html"], ["nowhere"]],
+)
 def test_invalid_input_is_one_line_with_exit_code_2(runs, capsys, options):
     assert report.main(["--episodes", "1", runs[0], *options]) == 2
     error = capsys.readouterr().err

@@ -1,6 +1,7 @@
 """The command line, in process: invalid input is refused politely, and help explains itself."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -55,6 +56,11 @@ INVALID = {
     "--env Pendulum-v1 --alg td3 --num_trajectories 3": "pass --set batch_size=129 buffer_size=200001",
     "--env Pendulum-v1 --set env.g=nan": "env.g must be a finite number",
     "--env Pendulum-v1 --set env.max_episode_steps=10000000000000": "must be a number from 0 to 1000000",
+    "--env .:x": "unknown environment '.:x'; a module's name has no empty part; --list shows",
+    "--env gym:.:x": "unknown environment 'gym:.:x'; a module's name has no empty part; --list shows",
+    f"--env Pendulum-v1 --set env.max_episode_steps={'9' * 400}": "must be a number from 0 to 1000000",
+    f"{PENDULUM} --seed {'9' * 5000}": "seed must be a whole number",
+    "--env careless:Careless-v0 --set env.fault=raises": "failed with KeyError: 'broken'",
     "": "--env is missing",
 }
 
@@ -116,3 +122,13 @@ def test_errors_are_printed_once_and_not_once_per_rank(program, tmp_path):
     process = program("run", *SMALL, "--num_trajectories", "2", "--log_dir", str(tmp_path), ranks=3)
     assert process.stderr.count("pass --num_trajectories 3 or run on 2 ranks") == 1
     assert process.returncode == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [300, 900])
+def test_limit_of_memory_is_one_line(tmp_path, megabytes):
+    command = [sys.executable, "-m", "tdpo_baselines.run", *SMALL, "--num_iterations", "1", "--log_dir", str(tmp_path)]
+    limited = f"ulimit -v {1000 * megabytes}; exec {shlex.join(command)}"
+    process = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert process.returncode in (1, 2) and process.stderr.count("\n") == 1, process.stderr
+    assert f"error: out of memory, with a limit of {megabytes * 1.024e-3:.3g} GB (ulimit -v)" in process.stderr

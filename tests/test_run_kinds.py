@@ -11,6 +11,8 @@ import pytest
 from programs import ROOT, deterministic_part, kill_after_rows, mpi_environment
 from small_run import SMALL
 
+from tdpo_baselines.harness import checkpoint
+
 pytestmark = pytest.mark.slow
 
 LEG = (
@@ -88,6 +90,12 @@ KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on ever
 }
 
 
+def best_of(run) -> tuple[int, bytes]:
+    """Return the iteration and the parameters of the best policy."""
+    best = checkpoint.load_newest(run / "best")
+    return int(best["progress"]["iteration"]), best["policy"]["theta"].tobytes()
+
+
 @pytest.mark.parametrize("algorithm", ["trpo", "td3"])
 def test_baseline_killed_and_resumed_on_other_ranks_is_the_same(background_program, program, tmp_path, algorithm):
     """The kill comes after the second row or later; replay and noise must survive it."""
@@ -100,6 +108,7 @@ def test_baseline_killed_and_resumed_on_other_ranks_is_the_same(background_progr
     assert program("run", *arguments, str(tmp_path / "killed"), "--resume", ranks=3).returncode == 0
     assert program("run", *arguments, str(tmp_path / "whole")).returncode == 0
     assert deterministic_part(tmp_path / "killed") == deterministic_part(tmp_path / "whole")
+    assert best_of(tmp_path / "killed") == best_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,6 +122,7 @@ def test_every_kind_of_run_is_the_same_begun_on_several_ranks_and_resumed_on_few
     ):
         assert process.returncode == 0, process.stderr
     assert deterministic_part(tmp_path / "many") == deterministic_part(tmp_path / "alone")
+    assert best_of(tmp_path / "many") == best_of(tmp_path / "alone")
 
 
 def test_stages_end_at_their_time_and_the_run_goes_on_the_same_when_stopped_there(program, tmp_path):

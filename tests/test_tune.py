@@ -58,6 +58,7 @@ def test_search_killed_on_its_way_ends_as_an_undisturbed_one(tmp_path):
         ((*SPACE, "--library", "random", "--evaluations", "0"), "--evaluations must be at least 1"),
         ((*SPACE, "--library", "random", "--vary", "gama=0.9,1"), "did you mean '--gamma'?"),
         ((*SPACE, "--library", "random", "--vary", "cg_damping=0,1"), "must be above 0"),
+        ((*SPACE, "--library", "random", "--prune", "median", "--submit", "slurm"), "leave --prune or --submit out"),
         ((*SPACE, "--library", "random", "--sweep", "absent"), "cannot read absent/sweep.json"),
         (("absent.json", "--library", "random"), "cannot read absent.json"),
     ],
@@ -67,6 +68,31 @@ def test_invalid_input_is_one_line_and_starts_nothing(tmp_path, capsys, argument
     error = capsys.readouterr().err
     assert error.startswith("error: ") and message in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_round_is_submitted_as_an_array_and_proposed_once(tmp_path, capsys):
+    command = [*SPACE, *TINY, "--library", "random", "--variant", "A", "--batch", "3", "--out", str(tmp_path)]
+    for _ in range(2):
+        assert main([*command, "--submit", "pbs", "--dry-run"]) == 85
+        assert "#PBS -J 0-2" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "rounds").iterdir()] == ["000"]
+
+
+@pytest.mark.slow
+def test_runs_that_do_worse_than_earlier_ones_are_pruned_and_remembered(tmp_path):
+    """Steps of 1e-6 learn nothing in the time in which others solve the task."""
+    pytest.importorskip("optuna")
+    space = ("--alg", "ars", "--env", "delayed-spring", "--vary", "learning_rate=0.000001,0.1")
+    how = ("--variant", "C", "--batch", "8", "--fresh_seeds", "1", "--jobs", "2", "--library", "random")
+    command = (*space, *how, "--set", "num_timesteps=100000", "--prune", "median", "--evaluations", "24")
+    for _ in range(2):
+        process = start(tmp_path, *command)
+        output = process.communicate(timeout=300)[0]
+        assert process.returncode == 0, output
+        rows = list(csv.DictReader((tmp_path / "history.csv").open()))
+        pruned = [row for row in rows if row["note"].startswith("pruned at ")]
+        assert pruned and all(row["score"] == "nan" and float(row["learning_rate"]) < 0.01 for row in pruned)
+        assert all(row["round"] != "0" for row in pruned)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo1", "trpo", "td3"])

@@ -9,7 +9,8 @@ import math
 
 from numba import njit
 
-from .model import integration_state, memory, mj_step
+from ..mujoco.memory import memory, mj_step
+from .model import integration_state
 from .motor import advance_motor, joint_torque
 from .noise import NOISE_MODEL, advance_noise, begin_noise, rate_noise
 from .params import (

@@ -1,13 +1,12 @@
-"""MuJoCo for compiled code: the model, addresses of its memory, and `mj_step`."""
+"""The leg's model and the addresses of its memory."""
 
 from functools import cache
 from pathlib import Path
 
-import llvmlite.binding
 import mujoco
-from numba import carray, njit, types
-from numba.extending import intrinsic
+from numba import njit
 
+from ..mujoco.memory import load_library, memory
 from .params import Addresses
 
 CONTACTS = {  # solref (time constant, damping ratio), solimp (dmin, dmax, width, midpoint, power)
@@ -16,16 +15,11 @@ CONTACTS = {  # solref (time constant, damping ratio), solimp (dmin, dmax, width
     "noncompliant": ((0.002, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)),
 }
 
-mj_step = types.ExternalFunction("mj_step", types.void(types.intp, types.intp))
-
 
 @cache
 def load(contact: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
     """Return the leg on a kind of ground, loaded once per process. All trajectories share one MjData."""
-    libraries = sorted(Path(mujoco.__file__).parent.glob("libmujoco*"))
-    if not libraries:
-        raise RuntimeError(f"no libmujoco beside {mujoco.__file__}; reinstall MuJoCo with pip install mujoco")
-    llvmlite.binding.load_library_permanently(str(libraries[-1]))
+    load_library()
     model = mujoco.MjModel.from_xml_path(str(Path(__file__).with_name("leg.xml")))
     model.pair_solref[0], model.pair_solimp[0] = CONTACTS[contact]
     return model, mujoco.MjData(model)
@@ -36,20 +30,6 @@ def find_addresses(contact: str) -> Addresses:
     model, data = load(contact)
     arrays = (getattr(data, name).ctypes.data for name in Addresses._fields[2:])
     return Addresses(model._address, data._address, *arrays)
-
-
-@intrinsic
-def _pointer(typing_context, address):
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.float64)(address), generate
-
-
-@njit
-def memory(address, size):
-    """Return `size` float64 numbers at an address as an array."""
-    return carray(_pointer(address), size)
 
 
 @njit

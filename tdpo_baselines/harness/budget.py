@@ -23,6 +23,9 @@ class Budget(Settings):
     checkpoint_every: int = option(1000, "updates between checkpoints", low=1, high=10**18)
     checkpoint_minutes: float = option(2.0, "minutes between checkpoints at most", above=0)
     max_walltime: str | None = option(None, "save and stop after this time, with exit code 85")
+    step_timeout: float | None = option(
+        None, "end the job if one step of a Gymnasium environment takes this many seconds", above=0, high=10**6
+    )
 
     def __post_init__(self):
         super().__post_init__()

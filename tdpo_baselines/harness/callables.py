@@ -1,30 +1,80 @@
-"""Environments that a user's callable makes: Gymnasium knows them by an id that names the callable and its source.
+"""Environments that a user's callable makes.
 
-The callable itself is never written to a file. The ranks get it from the process that starts them, and whoever resumes
-or evaluates the run passes it again.
+`--env module:function` names one. Of one that is passed from Python, Gymnasium knows an id that names the callable and
+its source. The callable itself is never written to a file: the ranks get it from the process that starts them, and
+whoever resumes or evaluates the run passes it again.
 """
 
 import functools
 import hashlib
 import inspect
+import os
 import re
+import sys
+import traceback
 from collections.abc import Callable
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, BinaryIO
 
 PREFIX = "callable/"
 PLAIN_TYPES = (bool, int, float, str, type(None))  # of options that config.json can hold
+OTHERS = (sys.prefix, sys.base_prefix, "<frozen", str(Path(__file__).parent.parent))  # begin files that are no user's
 
 
 def register(make: Callable, name: str | None = None) -> str:
-    """Let Gymnasium know an environment by its callable; return its id. Plain defaults of parameters become options."""
+    """Let Gymnasium know an environment by its callable; return its id."""
     import gymnasium
 
     name = name or name_of(make)
-    parameters = inspect.signature(make).parameters.values()
-    options = {p.name: p.default for p in parameters if isinstance(p.default, PLAIN_TYPES)}
-    gymnasium.registry.pop(name, None)
-    gymnasium.register(name, entry_point=make, kwargs=options, disable_env_checker=True)
+    gymnasium.registry[name] = specify(make, name)
     return name
+
+
+def specify(make: Callable, name: str) -> Any:
+    """Return Gymnasium's specification of what a callable makes. Plain defaults of its parameters become options."""
+    from gymnasium.envs.registration import EnvSpec
+
+    parameters = inspect.signature(make).parameters
+    if "delay_steps" in parameters:
+        raise ValueError(f"{name}: every environment has an option delay_steps; give the parameter another name")
+    options = {p.name: p.default for p in parameters.values() if isinstance(p.default, PLAIN_TYPES)}
+    return EnvSpec(name, functools.partial(_make, make, name), kwargs=options, disable_env_checker=True)
+
+
+def _make(make: Callable, name: str, /, **options) -> Any:
+    """Return the environment that a callable makes, or the environment of the kernel that it makes."""
+    try:
+        made = make(**options)
+    except ValueError:
+        raise
+    except Exception as error:  # others' code may raise anything
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {explain(error)}") from error
+    is_kernel = isinstance(made, import_module("envs.kernel").Kernel)
+    return import_module("envs.gym_env").KernelEnv(made) if is_kernel else made
+
+
+def import_named(module: str) -> Any:
+    """Import a module that the user names, from Python's path or else from the present folder."""
+    root, here = module.partition(".")[0], os.getcwd()
+    if find_spec(root) is None and PathFinder.find_spec(root, [here]) is not None:
+        sys.path.append(here)  # last, so that its files hide no other module
+    try:
+        return import_module(module)
+    except Exception as error:  # others' code may raise anything
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise  # there is no such module
+        raise ValueError(f"{module} cannot be imported: {explain(error)}") from error
+
+
+def explain(error: Exception) -> str:
+    """Return the kind and the text of an error, with the last line of a user's code that led to it."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OTHERS)]
+    has_place = not frames or isinstance(error, SyntaxError)
+    where = "" if has_place else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
 def pickle(make: Callable) -> bytes:

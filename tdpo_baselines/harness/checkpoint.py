@@ -108,13 +108,15 @@ def _listed(folder: int | Path, pattern: re.Pattern) -> list[str]:
 
 
 def _remove(name: str, opened: int) -> None:
-    """Remove a checkpoint; a folder in which someone has put files of their own stays, with these."""
+    """Remove a checkpoint; a folder in which someone has put files of their own stays, with these, as NAME-kept-PID."""
     with _opened(Path(name), dir_fd=opened) as inner:
         for file in (INDEX, DATA):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file, dir_fd=inner)
-    with contextlib.suppress(OSError):
+    try:
         os.rmdir(name, dir_fd=opened)
+    except OSError:
+        os.rename(name, f"{name}-kept-{os.getpid()}", src_dir_fd=opened, dst_dir_fd=opened)
 
 
 def load(path: Path, *, skip: str = "", max_bytes: int = MAX_BYTES) -> dict[str, Any]:

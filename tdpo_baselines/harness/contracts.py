@@ -53,6 +53,7 @@ class Roller(Protocol):
     is_horizon_terminal: bool
     start_size: int
     state_size: int
+    gamma: float  # discount of `Rollouts.discounted_returns`
     layer_sizes: tuple[int, ...]  # observation, hidden..., action
     num_parameters: int
     style: Style  # of the policy network
@@ -87,7 +88,7 @@ class Row(typing.TypedDict):
     """Keys that every row of the log must have. An algorithm may add numbers of its own.
 
     Returns and payoff are those of theta before the update; with a true `is_after_update`, of theta after it. A row
-    with a true `is_random` never counts as the best.
+    with a true `is_random` is no candidate for the best parameters.
     """
 
     num_timesteps: int  # simulated in this update, by all ranks
@@ -101,6 +102,7 @@ class Row(typing.TypedDict):
 class Learner(Protocol):
     """One algorithm at work. All ranks call every method together."""
 
+    roller: Roller  # that the learner was made with
     replay_bytes: int  # by how much a checkpoint may grow beyond its first size
 
     @property

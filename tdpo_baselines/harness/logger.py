@@ -145,17 +145,21 @@ class ProgressReader:
         return value
 
 
+class NothingYet(ValueError):
+    """The log of a run that has only begun."""
+
+
 def read_columns(path: Path) -> dict[str, array]:
-    """Read the columns of a progress.csv, without an incomplete last line; raise ValueError if it has no rows."""
+    """Read the columns of a progress.csv, without an incomplete last line; raise NothingYet if it has no rows."""
     if not os.path.lexists(path):
-        raise ValueError(f"{path.parent} has no progress.csv")
+        raise NothingYet(f"{path.parent} has no progress.csv")
     reader, columns = ProgressReader(path), list[array]()
     for row in reader._rows():
         columns = columns or [array("d") for _ in row]
         for column, value in zip(columns, row):
             column.append(value)
     if not columns:
-        raise ValueError(f"{path} has no rows yet")
+        raise NothingYet(f"{path} has no rows yet")
     return dict(zip(reader._columns, columns))
 
 

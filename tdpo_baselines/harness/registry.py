@@ -6,6 +6,7 @@ Nothing is imported until it is asked for. A new algorithm is one more name in `
 
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.files import read_json
+from ..common.parallel import launcher
 from . import callables
 from .config import did_you_mean, parse_like, split_prefix
 
@@ -37,6 +39,22 @@ ENVIRONMENTS = {
     "two-mass": ("envs:tdpo/TwoMass-v0", {}),
     "chain": ("envs:tdpo/Chain-v0", {}),
 }
+COMPILED_MEANING = "use the compiled equal of this task, if it is equal here; false: go through Gymnasium"
+TWINS = {  # modules of compiled environments that equal Gymnasium's
+    f"{task}-v5": "envs.mujoco.twins." + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", task).lower()
+    for task in (
+        *(
+            "InvertedPendulum",
+            "InvertedDoublePendulum",
+            "Swimmer",
+            "Hopper",
+            "HalfCheetah",
+            "Walker2d",
+            "Reacher",
+            "Ant",
+        ),
+    )
+}
 DELAY_MEANING = "actions are executed this many control steps late; zeros before that"
 PATHS = ("noise_template",)  # options that name files
 MAX_HORIZON, MAX_STATE = 10**6, 10**6  # steps of an episode, and numbers of its state
@@ -52,7 +70,7 @@ def algorithm(name: str) -> "Algorithm":
 
 
 def check_environment(name: str) -> None:
-    """Raise ValueError unless the name is in ENVIRONMENTS or is an id of Gymnasium or classic gym.
+    """Raise ValueError unless the name is in ENVIRONMENTS, an id of Gymnasium or classic gym, or "module:function".
 
     Gymnasium's ids are "Id" and "module:Id", those of classic gym "gym:Id" and "gym:module:Id".
     """
@@ -60,6 +78,9 @@ def check_environment(name: str) -> None:
 
     if name in ENVIRONMENTS:
         return
+    module, colon, _ = name.removeprefix("gym:").rpartition(":")
+    if colon and "" in module.split("."):
+        raise ValueError(f"unknown environment {name!r}; a module's name has no empty part; --list shows environments")
     try:
         _spec_of_other(name)
     except (ImportError, gymnasium.error.Error) as error:
@@ -69,9 +90,8 @@ def check_environment(name: str) -> None:
                 "load(PATH, env=...) or train(env=..., log_dir=PATH, resume=True)"
             ) from error
         module, colon, env_id = name.rpartition(":")
-        near = did_you_mean(
-            env_id, gymnasium.registry if module else [*ENVIRONMENTS, *gymnasium.registry], module + colon
-        )
+        others = dir(sys.modules.get(module)) if module else ENVIRONMENTS
+        near = did_you_mean(env_id, [*others, *gymnasium.registry], module + colon)
         raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
 
 
@@ -121,8 +141,9 @@ def _spec_of_other(name: str) -> Any:
     if name.startswith(classic_gym.PREFIX):
         return classic_gym.spec(name.removeprefix(classic_gym.PREFIX))
     module, _, env_id = name.rpartition(":")
-    if module:
-        import_module(module)
+    imported = callables.import_named(module) if module else None
+    if module_of(name) and env_id not in gymnasium.registry and callable(make := getattr(imported, env_id, None)):
+        return callables.specify(make, name)
     return gymnasium.spec(env_id)
 
 
@@ -133,8 +154,8 @@ def make_environment(name: str, options: dict) -> "Environment":
     env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
     delays = import_module("envs.action_delay") if delay_steps else None
     environment: Any
-    if hasattr(env.unwrapped, "kernel"):
-        environment = delays.delay_actions(env.unwrapped.kernel, delay_steps) if delays else env.unwrapped.kernel
+    if kernel := _kernel_of(name, env) or _compiled_twin(name, options, env):
+        environment = delays.delay_actions(kernel, delay_steps) if delays else kernel
     else:
         environment = GymEnvironment(delays.ActionDelay(env, delay_steps) if delays else env)
     if environment.horizon > MAX_HORIZON or environment.state_size > MAX_STATE:
@@ -143,6 +164,42 @@ def make_environment(name: str, options: dict) -> "Environment":
             f"these options, more than {MAX_HORIZON} or {MAX_STATE}; shorten the episodes or the delay"
         )
     return environment
+
+
+def _compiled_twin(name: str, options: dict, env: Any) -> Any:
+    """Return the compiled equal of a Gymnasium environment, or None if it has none with these options."""
+    if name not in TWINS or not options.get("compiled", True):
+        return None
+    own = environment_options(name)
+    changed = {option for option, value in options.items() if value != own.get(option)}
+    if changed - {"delay_steps", "max_episode_steps"}:
+        return None
+    from ..common.sampling.twin import is_twin
+
+    _require_our_envs()
+    kernel = import_module(TWINS[name]).kernel(env.spec.max_episode_steps)
+    if is_twin(kernel, env):
+        return kernel
+    if not launcher.rank():
+        print(f"{name} differs from its compiled equal here, so it goes through Gymnasium", file=sys.stderr)
+    return None
+
+
+def _kernel_of(name: str, env: Any) -> Any:
+    """Return the kernel of an environment; None if it has none, or wrappers that compiled code would leave out."""
+    from gymnasium.wrappers import OrderEnforcing, TimeLimit
+
+    kernel, limit = getattr(env.unwrapped, "kernel", None), env.spec.max_episode_steps
+    while isinstance(env, (OrderEnforcing, TimeLimit)):
+        env = env.env
+    if kernel is None or env is not env.unwrapped:
+        return None
+    if limit not in (None, kernel.horizon):
+        raise ValueError(
+            f"env.max_episode_steps must be {kernel.horizon}, the horizon of {name}, got {limit}; "
+            "give the function that makes it a parameter for the horizon"
+        )
+    return kernel
 
 
 def make_gymnasium(name: str, options: dict) -> Any:
@@ -159,7 +216,8 @@ def _make_undelayed(name: str, options: dict) -> Any:
     from ..common.sampling.gym_environment import print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    own_options = {option: value for option, value in options.items() if option != "delay_steps"}
+    ours = ("delay_steps", "compiled") if name in TWINS else ("delay_steps",)
+    own_options = {option: value for option, value in options.items() if option not in ours}
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
         print_warnings_once()
@@ -167,12 +225,12 @@ def _make_undelayed(name: str, options: dict) -> Any:
     try:
         if env_id.startswith(classic_gym.PREFIX):
             return classic_gym.make(env_id.removeprefix(classic_gym.PREFIX), **own_options)
-        return gymnasium.make(env_id, disable_env_checker=True, **own_options)
+        target = _spec_of_other(name) if module_of(name) else env_id
+        return gymnasium.make(target, disable_env_checker=True, **own_options)
     except ValueError:
         raise
     except expected as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {reason}") from error
+        raise ValueError(f"{name} cannot be made with {options or 'no options'}: {callables.explain(error)}") from error
 
 
 def make_roller(environment: Any, options: Any) -> "Roller":
@@ -212,7 +270,8 @@ def environment_options(name: str) -> dict:
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
         own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # names one of ours
-        return {"delay_steps": 0, **own, "max_episode_steps": spec.max_episode_steps}
+        compiled = {"compiled": True} if name in TWINS else {}
+        return {"delay_steps": 0, **compiled, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     maker, registered = _kernel_maker(env_id)
     parameters = inspect.signature(maker).parameters
@@ -222,7 +281,7 @@ def environment_options(name: str) -> dict:
 def option_meanings(name: str) -> dict[str, str]:
     """Return the meanings of the options of one of our environments, from `OPTIONS` of its module; none of others."""
     if name not in ENVIRONMENTS:
-        return {"delay_steps": DELAY_MEANING}
+        return {"delay_steps": DELAY_MEANING} | ({"compiled": COMPILED_MEANING} if name in TWINS else {})
     module: Any = import_module(_kernel_maker(ENVIRONMENTS[name][0])[0].__module__)
     return {"delay_steps": DELAY_MEANING} | vars(module).get("OPTIONS", {})
 
@@ -231,6 +290,14 @@ def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
     """Return the function that makes the kernel of one of our ids, and the options that the id fixes."""
     import gymnasium
 
+    _require_our_envs()
+    registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
+    module, function = registered.pop("kernel").split(":")
+    return getattr(import_module(module), function), registered
+
+
+def _require_our_envs() -> None:
+    """Raise ValueError if another package hides ours."""
     envs = import_module("envs")
     if not getattr(envs, "IS_TDPO_BASELINES", False):
         folder = Path(envs.__file__).parent if envs.__file__ else next(iter(envs.__path__))
@@ -238,9 +305,6 @@ def _kernel_maker(env_id: str) -> tuple[Callable, dict]:
             f"another package named 'envs' hides ours, from {folder}; rename it, or use the `tdpo` command, which "
             "does not look into the working folder, or pip uninstall envs if pip installed it"
         )
-    registered = dict(gymnasium.spec(env_id.partition(":")[2]).kwargs)
-    module, function = registered.pop("kernel").split(":")
-    return getattr(import_module(module), function), registered
 
 
 def presets(algorithm_name: str, environment: str) -> dict[str, dict]:
@@ -268,7 +332,8 @@ def describe() -> str:
         maker, registered = _kernel_maker(target)
         options = ", ".join(f"{option}={value}" for option, value in (registered | fixed).items())
         lines.append(f"  {name:16} {_first_line(maker)}{f' ({options})' if options else ''}")
-    return "\n".join([*lines, "  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)"])
+    lines.append("  any id of Gymnasium (Id, module:Id) or of classic gym (gym:Id, gym:module:Id)")
+    return "\n".join([*lines, "  module:function, which returns a kernel or an environment of Gymnasium"])
 
 
 def _first_line(described: Any) -> str:

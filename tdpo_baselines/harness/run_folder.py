@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
@@ -18,7 +18,7 @@ from .. import __version__
 from ..common import files
 from ..common.parallel import launcher
 from . import callables
-from .upgrade import ADDED_OPTIONS
+from .upgrade import ADDED_OPTIONS, REMOVED_OPTIONS
 
 LIMITS = ("num_timesteps", "num_iterations")  # that a resumed or repeated run keeps unless one is given
 MAX_COUNT = 10**18
@@ -65,7 +65,9 @@ class RunConfig:
     def from_values(values: dict, source: str | Path) -> "RunConfig":
         """Return the config in the values of a config.json."""
         try:
-            return RunConfig(**values)
+            config = RunConfig(**values)
+            kept = {name: value for name, value in config.options.items() if REMOVED_OPTIONS.get(name, "") != value}
+            return replace(config, options=kept)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{source} is not a run's config: {error}") from error
 

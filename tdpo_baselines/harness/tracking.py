@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..common.files import make_folder
+from ..common import files
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from .config import did_you_mean
 from .run_folder import RunConfig, RunFolder
@@ -25,7 +25,7 @@ class TensorBoard:
     """Events in the run's folder."""
 
     def __init__(self, folder: RunFolder, config: RunConfig, is_quiet: bool):
-        make_folder(folder.path / "tensorboard")
+        files.make_folder(folder.path / "tensorboard")
         self._writer = load_tensorflow().summary.create_file_writer(str(folder.path / "tensorboard"))
 
     def log(self, row: dict, step: int) -> None:
@@ -82,11 +82,11 @@ def is_installed(name: str) -> bool:
 def tracked_name(folder: RunFolder) -> str:
     """Return the name by which trackers know the run, made when it is first asked for."""
     path = folder.path / "tracked_as.txt"
-    known = path.read_text().strip() if path.exists() else ""
+    known = next(files.read_lines(path), "").strip() if os.path.lexists(path) else ""
     if re.fullmatch(r"[\w.-]{1,100}", known):
         return known
     name = re.sub(r"[^\w.-]+", "-", folder.path.resolve().name)[:80] + "-" + secrets.token_hex(4)
-    path.write_text(name + "\n")
+    files.replace(path, [name, "\n"]).close()
     return name
 
 

@@ -24,11 +24,11 @@ from .contracts import Component, Learner, Row, State
 from .initial import begin_with
 from .logger import Console, ProgressCSV, TimeLeft, format_time
 from .run_folder import RunConfig, RunFolder
+from .selection import Selection
 from .stages import StagedLearner
-from .stop_request import StopRequest
+from .stop_request import EXIT_STOPPED, StopRequest
 from .tracking import Trackers
 
-EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same
 SECONDS_TO_FIRST_CHECKPOINT = 10.0  # of a session, so that a run can be evaluated soon
@@ -39,24 +39,21 @@ MAX_ITERATIONS_BETWEEN_REPORTS = 20  # iterations may become slower, and stop re
 
 @dataclass
 class Progress:
-    """Counters of the whole run, over all its sessions, and the best parameters so far."""
+    """Counters of the whole run, over all its sessions."""
 
     iteration: int = 0
     total_timesteps: int = 0
     episodes: int = 0
     wall_time: float = 0.0
-    best_payoff: float = -np.inf
-    best_iteration: int = 0
-    best_theta: np.ndarray | None = None
 
     def state(self) -> Component:
         """Return the values that a checkpoint must hold."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return dict(vars(self))
 
     def load_state(self, state: Component) -> None:
-        """Continue from a checkpoint."""
-        for name, value in state.items():
-            setattr(self, name, value if name == "best_theta" else value.item())
+        """Continue from a checkpoint; those of earlier revisions hold more."""
+        for name in vars(self):
+            setattr(self, name, state[name].item())
 
 
 class Training:
@@ -78,6 +75,7 @@ class Training:
         self._config, self._folder, self._comm = config, folder, comm
         self._budget, self._console, self._stop = budget, console, stop
         self._progress = Progress()
+        self._selection = Selection(comm, config.seed, self._learner.theta)
         self._csv: ProgressCSV | None = None
         self._trackers, self._track = Trackers(console.say), track
         self._rows: list[dict] = []  # not in the log yet
@@ -97,6 +95,7 @@ class Training:
 
         With `initial_theta` the run begins from that policy, and saves it at once: a resumed run needs nothing else.
         """
+        self._stop.is_starting = False
         self._check_state()
         if initial_theta is not None:
             begin_with(self._learner, initial_theta)
@@ -104,8 +103,13 @@ class Training:
         if state is not None:
             self._progress.load_state(state["progress"])
             self._staged.seek(self._progress.total_timesteps)
-            self._comm.on_root(partial(self._require_fit, checkpoint.flatten(self._learner.state()), state))
+            expected = dict(self._learner.state())
+            if "selection" in state:  # not in checkpoints of earlier revisions
+                expected["selection"] = self._selection.state()
+            self._comm.on_root(partial(self._require_fit, checkpoint.flatten(expected), state))
             self._learner.load_state(state)
+            if "selection" in state:
+                self._selection.load_state(state["selection"])
             self._console.say(f"resumed at iteration {self._progress.iteration}")
         self._require_space()
         if not self.is_finished():
@@ -116,7 +120,7 @@ class Training:
 
     def _state(self) -> dict[str, Component]:
         """Return everything a checkpoint must hold. All ranks call this together: parts of it may be gathered."""
-        return {"progress": self._progress.state(), **self._learner.state()}
+        return {"progress": self._progress.state(), "selection": self._selection.state(), **self._learner.state()}
 
     def _check_state(self) -> None:
         """Raise TypeError if the learner's state has not the form of `State`, with the policy's theta."""
@@ -151,8 +155,6 @@ class Training:
     def _require_fit(self, expected: dict[str, Any], state: dict[str, Any]) -> None:
         """Raise ValueError unless a checkpoint has the expected arrays; axes that are empty now may have any length."""
         found = checkpoint.flatten({name: arrays for name, arrays in state.items() if isinstance(arrays, dict)})
-        if "policy/theta" in expected and "progress/best_theta" in found:
-            expected = {**expected, "progress/best_theta": self._learner.theta}
         for name, wanted in ((name, np.asarray(value)) for name, value in expected.items()):
             array = np.asarray(found.get(name, ""))
             lengths = zip(array.shape, wanted.shape)
@@ -186,10 +188,9 @@ class Training:
                 self._console.say(f"stopped at iteration {progress.iteration} ({stop_reason}); continue with --resume")
                 return EXIT_STOPPED
         self._trackers.finish()
-        best = "" if progress.best_theta is None else f", best payoff {progress.best_payoff:.6g}"
         self._console.say(
             f"finished: {progress.iteration} iterations, {progress.total_timesteps} timesteps, "
-            f"{format_time(progress.wall_time)}{best}; see {self._folder.path}"
+            f"{format_time(progress.wall_time)}{self._selection}; see {self._folder.path}"
         )
         return 0
 
@@ -209,12 +210,12 @@ class Training:
         self._check_row(row)
         if row.pop("is_after_update", False):
             theta = self._learner.theta.copy()
-        if row["payoff"] > progress.best_payoff and not row.get("is_random"):
-            progress.best_payoff, progress.best_iteration = row["payoff"], progress.iteration
-            progress.best_theta = theta
+        if not row.get("is_random"):
+            self._selection.propose(row["payoff"], progress.iteration, theta)
         progress.iteration += 1
         progress.total_timesteps += row.pop("num_timesteps")
         progress.episodes += row.pop("num_episodes")
+        self._selection.choose(self._learner.roller, progress.total_timesteps)
         progress.wall_time = self._before.wall_time + time.monotonic() - self._began
         if self._staged.advance(progress.total_timesteps):
             self._begin_stage()
@@ -229,7 +230,7 @@ class Training:
             self._save()
             fate = "the state before it is saved in"
         iteration = self._progress.iteration + 1
-        hint = "check the environment's rewards" if iteration == 1 else "smaller steps or less noise may help"
+        hint = "check the environment" + (", or try smaller steps or less noise" if iteration > 1 else "")
         raise NotFinite(f"iteration {iteration}: {error}; {fate} {self._folder.checkpoints}; {hint}") from error
 
     def _check_row(self, row: Mapping[str, Any]) -> None:
@@ -247,9 +248,9 @@ class Training:
             raise TypeError(f"{who} must count at least one timestep, got num_timesteps={row['num_timesteps']}")
 
     def _begin_stage(self) -> None:
-        """Forget the best parameters: payoffs of two stages cannot be compared."""
+        """Prepare for the learner of another stage."""
         self._require_space()
-        self._progress.best_payoff, self._progress.best_theta = -np.inf, None
+        self._selection.restart(self._learner.theta)
         self._next_report = 0  # its iterations may be slower
         self._console.say(f"stage {self._staged.number} begins after iteration {self._progress.iteration}")
 
@@ -319,12 +320,13 @@ class Training:
         progress, config = self._progress, self._config.to_json()
         assert self._csv is not None
         self._csv.sync()  # a run resumes from a checkpoint only with all rows before it
-        if progress.best_theta is None:
+        best = self._selection.best
+        if not self._selection.has_best:
             checkpoint.clear(self._folder.best)  # of an earlier stage
-        elif progress.best_iteration != self._best_saved:
-            best = {"policy": {"theta": progress.best_theta}, "progress": {"iteration": progress.best_iteration}}
-            self._save_in(self._folder.best, progress.best_iteration, {**best, "config": config}, keep=1)
-            self._best_saved = progress.best_iteration
+        elif best.iteration != self._best_saved:
+            state_of_best = {"policy": {"theta": best.theta}, "progress": {"iteration": best.iteration}}
+            self._save_in(self._folder.best, best.iteration, {**state_of_best, "config": config}, keep=1)
+            self._best_saved = best.iteration
         if progress.iteration != self._saved:
             state = {**state, "config": config}
             self._save_in(self._folder.checkpoints, progress.iteration, state, keep=NUM_CHECKPOINTS)

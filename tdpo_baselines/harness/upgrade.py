@@ -8,6 +8,9 @@ from ..common.files import parse_json
 ADDED_OPTIONS = {"time_limit": "bootstrap", "entropy_coefficient": 0.0}
 """Options that were added since, with what runs before did."""
 
+REMOVED_OPTIONS = {"schedule_power": 1.0, "max_drop_after": 0.0}
+"""Options that were removed since, with the value that made no difference. Runs with another cannot be repeated."""
+
 _PROGRESS = "progress: iteration total_timesteps episodes wall_time best_payoff best_iteration best_theta"
 _STATS = "observation_stats: count=observation_count sum=observation_sum squares=observation_squares"
 _STREAMS = """

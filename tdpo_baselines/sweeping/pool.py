@@ -13,12 +13,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common import files
-from ..harness.stop_request import StopRequest
-from ..harness.training import EXIT_STOPPED
+from ..harness.logger import COUNTERS, ProgressReader
+from ..harness.stop_request import EXIT_STOPPED, StopRequest
 from ..run import EXIT_FAILED, parse_and_train
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 MAX_JOURNAL_BYTES = 2**26
 BEGINS = "begins"
+PRUNED = "pruned"
 GOOD_ENDS = ("0", str(EXIT_STOPPED))
+Prunes = Callable[[Any, list[dict]], int]  # budget of a run, its rows so far -> where to end it; 0: nowhere
 NUM_ATTEMPTS = 2
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -62,14 +65,34 @@ class Journal:
 
     def failed(self) -> set[str]:
         """Return the runs that ended with an error."""
-        return {name for name, (_, event) in self.last_events().items() if event not in (BEGINS, *GOOD_ENDS)}
+        return {name for name, (_, event) in self.last_events().items() if not is_good(event)}
+
+    def pruned(self) -> dict[str, int]:
+        """Return the runs that were pruned, and where."""
+        events = {name: event for name, (_, event) in self.last_events().items()}
+        return {name: int(event.removeprefix(PRUNED)) for name, event in events.items() if is_pruned(event)}
 
     def __len__(self) -> int:
         return len(self._lines())
 
 
+def is_pruned(event: str) -> bool:
+    """Return whether an event is the end of a run that was pruned."""
+    return re.fullmatch(rf"{PRUNED}\d{{1,9}}", event) is not None
+
+
+def is_good(event: str) -> bool:
+    """Return whether an event is no failure."""
+    return event in (BEGINS, *GOOD_ENDS) or is_pruned(event)
+
+
 def train_all(
-    runs: list["SweepRun"], journal: Journal, *, num_jobs: int, report: Callable[["SweepRun", int], Any]
+    runs: list["SweepRun"],
+    journal: Journal,
+    *,
+    num_jobs: int,
+    report: Callable[["SweepRun", int], Any],
+    prunes: Prunes | None = None,
 ) -> bool:
     """Train the runs, a failed one twice; call `report(run, exit_code)` after each. Return whether it was stopped."""
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -80,7 +103,7 @@ def train_all(
         while todo and not stop.number:
             num_lines, is_done = len(journal), set()
             try:
-                for run, code in run_parallel(todo, journal, num_jobs, stop):
+                for run, code in run_parallel(todo, journal, num_jobs, stop, prunes):
                     failures[run.name] += code not in (0, EXIT_STOPPED)
                     is_done |= {run.name} if code == 0 else set()
                     stop.number = stop.number or (signal.SIGUSR1 if code == EXIT_STOPPED else 0)
@@ -108,7 +131,9 @@ def after_crash(
     return [*((run, 0) for run in finished), *((run, EXIT_FAILED) for run in under_way)]
 
 
-def run_parallel(runs: list["SweepRun"], journal: Journal, num_jobs: int, stop: StopRequest) -> Iterator:
+def run_parallel(
+    runs: list["SweepRun"], journal: Journal, num_jobs: int, stop: StopRequest, prunes: Prunes | None
+) -> Iterator:
     """Yield every run with its exit code as it ends. A stop request is passed on, and no further run begins."""
     from joblib import Parallel, delayed
 
@@ -116,7 +141,11 @@ def run_parallel(runs: list["SweepRun"], journal: Journal, num_jobs: int, stop: 
     pool = Parallel(
         n_jobs=num_jobs, backend="loky", batch_size=1, pre_dispatch=num_jobs, return_as="generator_unordered"
     )
-    calls = (delayed(train)(run.name, run.arguments, journal, os.getpid()) for run in runs if not stop.number)
+    calls = (
+        delayed(train)(run.name, run.arguments, journal, os.getpid(), prunes and partial(prunes, run.resolved.budget))
+        for run in runs
+        if not stop.number
+    )
     is_over = threading.Event()
     threading.Thread(target=_pass_stop_on, args=(stop, journal, num_lines, is_over), daemon=True).start()
     try:
@@ -136,14 +165,21 @@ def _pass_stop_on(stop: StopRequest, journal: Journal, num_lines: int, is_over: 
             os.kill(process, signal.SIGUSR1)
 
 
-def train(name: str, arguments: list[str], journal: Journal, parent: int) -> tuple[str, int]:
-    """Train or continue a run, with its output in output.log of its folder; return its name and exit code."""
+def train(
+    name: str, arguments: list[str], journal: Journal, parent: int, prunes: Callable[[list[dict]], int] | None = None
+) -> tuple[str, int]:
+    """Train or continue a run, with its output in output.log of its folder; return its name and exit code.
+
+    A run that is pruned counts as done, with exit code 0.
+    """
     folder = Path(next(word for word in arguments if word.startswith("--log_dir=")).partition("=")[2])
     folder.mkdir(parents=True, exist_ok=True)
     journal.write(name, BEGINS)
     is_over = threading.Event()
     with StopRequest() as stop, output_to(folder / "output.log"):
         threading.Thread(target=_stop_without_parent, args=(parent, is_over), daemon=True).start()
+        if prunes:
+            threading.Thread(target=_stop_if_pruned, args=(prunes, folder, is_over), daemon=True).start()
         try:
             code = parse_and_train([*arguments, "--resume"], stop)
         except SystemExit:  # a traceback has been printed
@@ -151,8 +187,24 @@ def train(name: str, arguments: list[str], journal: Journal, parent: int) -> tup
         finally:
             is_over.set()
     gc.collect()  # of compiled graphs, before the next run
-    journal.write(name, code)
-    return name, code
+    where = prunes(_progress_of(folder).read()) if prunes and code in (0, EXIT_STOPPED) else 0  # whoever stopped it
+    journal.write(name, f"{PRUNED}{where}" if where else code)
+    return name, 0 if where else code
+
+
+def _progress_of(folder: Path) -> ProgressReader:
+    return ProgressReader(folder / "progress.csv", (*COUNTERS, "return_mean"))
+
+
+def _stop_if_pruned(prunes: Callable, folder: Path, is_over: threading.Event) -> None:
+    """Ask this process to save and stop once its run is pruned."""
+    reader, rows = _progress_of(folder), []
+    while not is_over.wait(SECONDS_BETWEEN_LOOKS):
+        new = reader.read()
+        rows += new
+        if new and prunes(rows):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            return
 
 
 def _stop_without_parent(parent: int, is_over: threading.Event) -> None:

@@ -8,9 +8,9 @@ from typing import TextIO
 from ..common import files
 from ..harness import stages
 from ..harness.logger import format_time
-from ..harness.training import EXIT_STOPPED
+from ..harness.stop_request import EXIT_STOPPED
 from .definition import SweepRun
-from .pool import Journal, train_all
+from .pool import NUM_ATTEMPTS, PRUNED, Journal, Prunes, train_all
 from .results import Result, read_result, run_rows, setting_rows, table, write_csv
 
 
@@ -33,12 +33,14 @@ class Sweep:
     def _result(self, run: SweepRun) -> Result:
         """Read the result of a run; the journal tells whether an unfinished one has failed."""
         result = read_result(run)
+        if run.name in self.journal.pruned():
+            return result._replace(status=PRUNED)
         has_failed = result.status != "finished" and run.name in self.journal.failed()
         return result._replace(status="failed") if has_failed else result
 
     def unfinished(self) -> list[SweepRun]:
         """Return the runs that are still to be trained or continued."""
-        return [run for run, result in zip(self.runs, self.results) if result.status != "finished"]
+        return [run for run, result in zip(self.runs, self.results) if result.status not in ("finished", PRUNED)]
 
     def report(self, run: SweepRun, exit_code: int) -> None:
         """Take note of a run that has ended, print a line about it, and write the tables."""
@@ -81,18 +83,27 @@ def train(sweep: Sweep, num_jobs: int) -> int:
     return int(sweep.has_failed())
 
 
-def train_unfinished(sweep: Sweep, num_jobs: int) -> bool:
+def train_unfinished(sweep: Sweep, num_jobs: int, prunes: Prunes | None = None) -> bool:
     """Train the unfinished runs, with a line about each; return whether this was stopped."""
     runs = sweep.unfinished()
     for run in runs:
         stages.check(run.resolved.config.algorithm, run.resolved.stages, 1)
     print(f"{len(sweep.runs)} runs, {len(sweep.runs) - len(runs)} finished; {num_jobs} at a time -> {sweep.out}")
     print(f"{'done':>9} {'time left':>9} {'status':9} {'last_return':>11} {'seed':>5}  setting", flush=True)
-    return train_all(runs, sweep.journal, num_jobs=num_jobs, report=sweep.report)
+    return train_all(runs, sweep.journal, num_jobs=num_jobs, report=sweep.report, prunes=prunes)
 
 
 def submit(sweep: Sweep, parsed: argparse.Namespace) -> int:
     """Submit the unfinished runs to a cluster; return the exit code."""
+    runs = sweep.unfinished()
+    if not runs:
+        print("all runs are finished")
+        return 0
+    return submit_runs(sweep, runs, parsed)
+
+
+def submit_runs(sweep: Sweep, runs: list[SweepRun], parsed: argparse.Namespace) -> int:
+    """Submit some runs of a sweep to a cluster; return the exit code."""
     from hpc import submit as hpc
 
     job = argparse.Namespace(
@@ -100,8 +111,16 @@ def submit(sweep: Sweep, parsed: argparse.Namespace) -> int:
         jobs=sweep.out / "jobs", dry_run=parsed.dry_run,
     )  # fmt: skip
     words = [f"--max_walltime={hpc.max_walltime(parsed.time)}"]
-    runs = sweep.unfinished()
-    if not runs:
-        print("all runs are finished")
-        return 0
     return hpc.submit(job, [[*run.arguments, *words] for run in runs])
+
+
+def submit_unfinished(sweep: Sweep, parsed: argparse.Namespace) -> bool:
+    """Submit the unfinished runs but those that have failed twice; return whether there are any."""
+    from hpc import submit as hpc
+
+    failures = hpc.failures(sweep.out / "jobs")
+    runs = [run for run in sweep.unfinished() if failures[str(run.folder.path)] < NUM_ATTEMPTS]
+    code = submit_runs(sweep, runs, parsed) if runs else 0
+    if code:
+        raise ValueError(f"{parsed.submit} refused the job with exit code {code}; see its message above")
+    return bool(runs)

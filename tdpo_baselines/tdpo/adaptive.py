@@ -12,7 +12,7 @@ Differences from the basic variant
   7. A task that is paid at its end is full of local optima, which a search cannot leave. There, branches go to the end,
      and one step is judged. Its predicted gain is at most a fraction of the mean size of a reward. The radius of the
      trust region grows if the payoff rose, and shrinks if it fell. A step that lost more than tolerated is taken back;
-     the tolerance vanishes over the updates.
+     the tolerance vanishes over the updates. When the radius has collapsed, a rival begins (rivals.py).
 
 Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates remembered)
   name                shape                meaning
@@ -61,7 +61,7 @@ SEARCH_MEMORY = 0.3  # weight per update of age: the directions of successive up
 SEARCH_RADII, NUM_RADII = (1e-4, 0.5), 6  # in half ranges of the action, and how many are tried
 SEARCH_PERTURBATIONS = (0.003, 0.1)  # in half ranges
 SEARCH_BRANCHES = (1 / 160, 1 / 8)  # of the horizon
-SEARCH_BRANCH_STEPS = 200  # upper limit of the branches if that is more
+SEARCH_BRANCH_STEPS = 60  # upper limit of the branches if that is more
 HELD_PART = 1 / 3  # of a branch: longest perturbation
 
 # The judgement, if the task is paid at its end.
@@ -101,11 +101,12 @@ class Sample(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A step to be judged from the next starts, and the radius so far. Field names are names in checkpoints."""
+    """A step to be judged from the next starts, the radius and the updates so far; names are names in checkpoints."""
 
     theta: np.ndarray  # [P] after the step
     tolerated_loss: Any = -1.0  # of the payoff; negative before the first step
     radius: Any = INITIAL_RADIUS
+    num_updates: Any = 0
 
     def judge(self, gain: float) -> tuple["Trial", bool]:
         """Return the trial with the radius after a step gained this much, and whether the step is kept."""
@@ -204,8 +205,9 @@ class AdaptiveLearner:
         self._remember(sample)
         reward_size = sample.reward_sizes.mean()
         step = self._find_step(reward_size)
-        tolerated = GAIN_CAP * reward_size / (1 + (iteration / TOLERANT_UPDATES) ** 2)
-        self.trial = Trial(self.theta + step.delta_theta, tolerated, self.trial.radius)
+        age = self.trial.num_updates
+        tolerated = GAIN_CAP * reward_size / (1 + (age / TOLERANT_UPDATES) ** 2)
+        self.trial = Trial(self.theta + step.delta_theta, tolerated, self.trial.radius, age + 1)
         num_steps, gain = main_steps + search.num_steps, gain + search.gain * self._discounts[0]
         return {**self._row(sample, step, num_steps, gain), "is_after_update": int(is_measured)}
 
@@ -234,7 +236,7 @@ class AdaptiveLearner:
         starts = starts if self.roller.start_size > 0 else starts[:1]
         search = search_line(self.roller, self.comm, radii, self.theta, step, starts)
         self.theta = self.theta + search.coefficient * step
-        self.trial = Trial(self.theta, radius=search.coefficient)
+        self.trial = Trial(self.theta, -1.0, search.coefficient, self.trial.num_updates)
         return search
 
     def _choose_policy(self, plan: Plan) -> tuple[Mains, int, float]:

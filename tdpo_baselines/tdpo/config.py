@@ -1,10 +1,9 @@
 """Options of TDPO: those of all variants, the paper's, those of its advanced variant, and ours."""
 
+import math
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ..common.learners.settings import action_range
 from ..common.networks import mlp
@@ -97,7 +96,8 @@ class Config(Settings):
     )
     held_steps: int = ours(
         1,
-        "steps for which a perturbation is held; more than 1 biases g (paper: 1; authors' advanced run: 10)",
+        "steps for which a perturbation is held; g averages over as many neighbouring steps (paper: 1; authors' "
+        "advanced run: 10)",
         low=1,
         high=10**6,
     )
@@ -132,12 +132,6 @@ class Config(Settings):
         above=0,
         high=1e18,
     )
-    schedule_power: float = ours(
-        1.0,
-        "schedules follow 1 + (steps / their steps)^this: larger is flatter at first, steeper later",
-        above=0,
-        high=10,
-    )
     max_drop: float | None = ours(
         None,
         "if the payoff falls below the best so far by this multiple of the best's size, go back to the best parameters "
@@ -145,9 +139,6 @@ class Config(Settings):
         "the best; none: never go back",
         above=0,
         high=1e12,
-    )
-    max_drop_after: float = ours(
-        0.0, "timesteps before which max_drop has no effect: early payoffs are too erratic for it", low=0, high=1e18
     )
 
     def __post_init__(self):
@@ -209,20 +200,18 @@ class Config(Settings):
 
     def branches_per_trajectory(self, horizon: int, action_size: int) -> int:
         """Return K, which branch_times=all makes the number of steps times coordinates."""
-        return (horizon - self.held_steps + 1) * action_size if self.branch_times == "all" else self.num_branches
+        return horizon * action_size if self.branch_times == "all" else self.num_branches
 
     def at(self, total_timesteps: int, horizon: int) -> "Config":
         """Return the config with its schedules evaluated after `total_timesteps`."""
 
         def growth(steps: float | None) -> float:
-            with np.errstate(over="ignore"):
-                return float(1 + np.float64(total_timesteps / (steps or np.inf)) ** self.schedule_power)
+            return 1 + total_timesteps / (steps or math.inf)
 
         longest = self.max_branch_steps
         return self.with_values(
             delta_max=max(self.delta_max / growth(self.delta_decay_steps), SMALLEST),
             exploration_std=max(self.exploration_std / growth(self.exploration_decay_steps), SMALLEST),
-            max_drop=self.max_drop if total_timesteps >= self.max_drop_after else None,
             max_branch_steps=longest and round(min(longest * growth(self.branch_growth_steps), max(longest, horizon))),
         )
 

@@ -9,7 +9,7 @@ Shapes: N trajectories, K branches each, D held steps, T horizon, O observation,
     nu                TimeDistribution                               line 3
     t_k               times, first perturbed step    [N, K]          line 3
     V(s_t)            values                         [N, K]          line 4
-    a'_t - a_t        deltas, as executed            [N, K, D, A]    line 5
+    a'_t - a_t        deltas, inside the limits      [N, K, D, A]    line 5
     Q(s_t, a'_t)      branch returns                 [N, K]          line 6
     A(s_t, a'_t)      advantages                     [N, K]          line 7
     gamma^t / nu(t)   weights, of the visitation     [N, K]          line 9
@@ -46,18 +46,10 @@ class TimeDistribution:
     """
 
     def __init__(self, config: Config, horizon: int):
-        self._kind, self._held_steps, self._early_steps = (
-            config.branch_times,
-            config.held_steps,
-            config.early_branch_steps,
-        )
-        self._visitation = discounts(config.gamma, horizon - config.held_steps + 1)  # [legal times]
+        self._kind, self._early_steps = config.branch_times, config.early_branch_steps
+        self._visitation = discounts(config.gamma, horizon)  # [T]
         self._reached = np.cumsum(self._visitation)
         self._full_nu = self._make_nu(len(self._visitation))
-
-    def num_times(self, length: int) -> int:
-        """Return the number of legal branch times of a trajectory of this length."""
-        return max(1, min(length - self._held_steps + 1, len(self._visitation)))
 
     def times_and_weights(self, quantiles: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the branch times at quantiles of nu, and the visitation over nu(t) there.
@@ -65,20 +57,18 @@ class TimeDistribution:
         For "all", the quantiles are the times of a full trajectory.
         """
         if self._kind == "all":
-            times = np.minimum(quantiles.astype(np.int64), self.num_times(length) - 1)
+            times = np.minimum(quantiles.astype(np.int64), length - 1)
             return times, np.where(quantiles == times, self._visitation[times] * len(self._visitation), 0.0)
-        num = self.num_times(length)
-        nu, cumulative, last = self._full_nu if num == len(self._visitation) else self._make_nu(num)
+        nu, cumulative, last = self._full_nu if length == len(self._visitation) else self._make_nu(length)
         times = np.minimum(np.searchsorted(cumulative, quantiles, side="right"), last)
         return times, self._visitation[times] / nu[times]
 
     def alive_fraction(self, lengths: np.ndarray) -> float:
         """Return the mean fraction of the visitation before trajectories of these lengths ended."""
-        last_times = np.minimum(lengths.astype(np.int64) - self._held_steps, len(self._visitation) - 1)
-        return float((self._reached[np.maximum(last_times, 0)] / self._reached[-1]).mean())
+        return float((self._reached[lengths.astype(np.int64) - 1] / self._reached[-1]).mean())
 
     def _make_nu(self, num: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return nu over `num` legal times, its cumulative sum, and its last time: the sum may round to below one."""
+        """Return nu over the first `num` times, its sum over time, and its last time: the sum may round below one."""
         nu = np.full(num, 1 / num) if self._kind == "uniform" else self._visitation[:num] / self._reached[num - 1]
         if self._early_steps is not None:
             early = min(self._early_steps, num)
@@ -114,9 +104,8 @@ def draw_plan(config: Config, rng: np.random.Generator, std: np.ndarray, *, hori
     N, A = config.num_trajectories, len(std)
     starts = stratified(rng, N, start_size) if config.is_stratified else rng.random((N, start_size))
     if config.branch_times == "all":
-        num_times = horizon - config.held_steps + 1
-        quantiles = np.tile(np.repeat(np.arange(float(num_times)), A), (N, 1))
-        coordinates = np.broadcast_to(np.tile(np.arange(A), num_times), quantiles.shape)
+        quantiles = np.tile(np.repeat(np.arange(float(horizon)), A), (N, 1))
+        coordinates = np.broadcast_to(np.tile(np.arange(A), horizon), quantiles.shape)
     else:
         quantiles = draw_quantiles(config, rng)
         coordinates = np.zeros(quantiles.shape, dtype=np.int64)
@@ -141,10 +130,11 @@ class Vines(NamedTuple):
     """Main trajectories and the advantages of their branches."""
 
     observations: np.ndarray  # [N, K, D, O] of the main trajectory over the held steps
-    deltas: np.ndarray  # [N, K, D, A]; two-sided: half the difference of +delta and -delta
+    deltas: np.ndarray  # [N, K, D, A] perturbations inside the limits; two-sided: half of +delta minus -delta
     advantages: np.ndarray  # [N, K]; two-sided: half the difference
     even_advantages: np.ndarray  # [N, K]; two-sided: the mean, NaN if unused; one-sided: the advantages
     weights: np.ndarray  # [N, K]
+    shares: np.ndarray  # [N, K, D] one over the number of branch times that perturb the step; 0 after a branch's end
     returns: np.ndarray  # [N] undiscounted
     discounted_returns: np.ndarray  # [N]
     lengths: np.ndarray  # [N] steps of the main trajectory
@@ -170,8 +160,8 @@ def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.n
     mains = roll_mains(roller, nu, theta, plan)
     main, n, D = mains.rollouts, mains.rollout_index, config.held_steps
     num_steps = np.minimum(roller.horizon - mains.times, config.max_branch_steps or roller.horizon)  # [N, K]
-    window = np.minimum(mains.times[:, :, None] + np.arange(D), main.lengths[n][:, None, None] - 1)  # [N, K, D]
-    here = (n[:, None, None], window)
+    steps, ends = mains.times[:, :, None] + np.arange(D), main.lengths[n][:, None, None]  # [N, K, D]
+    here = (n[:, None, None], np.minimum(steps, ends - 1))
     signs = np.array([1.0, -1.0] if config.is_two_sided else [1.0])
     offsets = np.repeat(np.multiply.outer(signs, plan.directions)[:, :, :, None], D, axis=3)
     returns, actions, lengths, branch_steps = roll_branches(roller, theta, mains.states, num_steps, offsets)
@@ -183,17 +173,19 @@ def roll_vines(config: Config, roller: Roller, nu: TimeDistribution, theta: np.n
     else:
         advantages = even_advantages = returns[0] - values  # line 7
         deltas = actions[0] - main.actions[here]
-    if lengths.min() < D:
-        deltas = deltas * (np.arange(D) < lengths.min(axis=0)[:, :, None])[..., None]  # nothing after a branch's end
+    held_deltas = deltas[:, :, 1:]  # with the policy's reaction, which is no part of the perturbation
+    held_deltas[:] = np.where(held_deltas == 0, 0, plan.directions[:, :, None])  # 0: undone by the limits
+    is_held = (steps < ends) & (np.arange(D) < lengths.min(axis=0)[:, :, None])
     sums = squares = np.zeros((len(n), main.observations.shape[2]))
     if config.use_observation_normalisation:
         sums, squares = main.observations.sum(axis=1)[n], np.square(main.observations).sum(axis=1)[n]
     return Vines(
         observations=main.observations[here],
-        deltas=deltas,
+        deltas=deltas * is_held[..., None],
         advantages=advantages,
         even_advantages=even_advantages,
         weights=mains.weights,
+        shares=is_held / np.minimum(steps + 1, D),
         returns=main.rewards.sum(axis=1)[n],
         discounted_returns=main.discounted_returns[n],
         lengths=main.lengths[n],
@@ -303,12 +295,13 @@ def action_gradients(vines: Vines, std: np.ndarray) -> np.ndarray:
     """Return each row's part of the payoff's gradient with respect to the action, [N, K, D, A] (lines 9 and 10).
 
     Chained with the policy's Jacobians and summed over rows it is g: dim(A) gamma^t / nu(t) times the advantage times
-    delta / |delta|^2, averaged over branches and held steps. Perturbations are measured in units of `std` [A], which
-    keeps the estimate unbiased where the scales differ. A perturbation that the action limits undid counts as zero.
+    delta / |delta|^2, averaged over branches and over the branch times that perturb a step. Perturbations are measured
+    in units of `std` [A], which keeps the estimate unbiased where the scales differ. A perturbation that the action
+    limits undid counts as zero.
     """
-    D, A = vines.deltas.shape[2:]
+    A = vines.deltas.shape[3]
     relative = (std / std.min()) ** 2  # all ones if the scales are equal
     squared = np.sum(vines.deltas**2 / relative, axis=(2, 3))  # [N, K]
     slopes = np.divide(vines.advantages, squared, out=np.zeros_like(squared), where=squared > 0)
-    scale = A * vines.weights * slopes / (vines.weights.size * D)  # [N, K]
-    return scale[:, :, None, None] * vines.deltas / relative
+    scale = A * vines.weights * slopes / vines.weights.size  # [N, K]
+    return (scale[:, :, None] * vines.shares)[..., None] * vines.deltas / relative

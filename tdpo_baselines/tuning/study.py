@@ -5,9 +5,11 @@ Scores are read from the run folders, so nothing is lost at whatever moment the 
 """
 
 import contextlib
+import importlib.util
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +19,21 @@ import numpy as np
 from ..common import files
 from ..harness import stages
 from ..harness.config import to_text
-from ..harness.training import EXIT_STOPPED
+from ..harness.logger import COUNTERS, ProgressReader
+from ..harness.stop_request import EXIT_STOPPED
 from ..sweeping.definition import Definition, SweepRun, make_run, make_runs, read
+from ..sweeping.pool import Journal, Prunes
 from ..sweeping.results import mean, read_result, write_csv
-from ..sweeping.sweep import Sweep, train_unfinished
+from ..sweeping.sweep import Sweep
 from .libraries import propose
+from .pruning import NUM_PARTS, Pruner, part_returns
 from .space import Dimension, make_space
 
 VARIANTS = {"A": (30, 1, 3), "B": (10, 3, 3), "C": (30, 1, 100)}  # the paper's: batch, seeds of each, out of how many
 FIRST_FRESH_SEED = 1000
 UNFINISHED = "not finished"
+# Trains or submits what is unfinished of a sweep; returns whether that is to be waited for.
+Train = Callable[[Sweep, Prunes | None], bool]
 
 
 class Evaluation(NamedTuple):
@@ -48,6 +55,7 @@ class Plan:
     variant: str = "B"
     batch: int | None = None
     seed: int = 0
+    prune: str | None = None
 
     @property
     def num_per_round(self) -> int:
@@ -113,9 +121,14 @@ class Study:
     def with_score(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with the score of its runs."""
         try:
-            results = [read_result(run) for run in self.runs(evaluation)]
+            runs = self.runs(evaluation)
         except ValueError as error:
             return evaluation._replace(note=str(error))
+        pruned = self._pruned(evaluation.round)
+        parts = [pruned[run.name] for run in runs if run.name in pruned]
+        if parts:
+            return evaluation._replace(note=f"pruned at {min(parts)}/{NUM_PARTS}")
+        results = [read_result(run) for run in runs]
         if any(result.status != "finished" for result in results):
             return evaluation._replace(note=UNFINISHED)
         return evaluation._replace(score=mean(result.last_return for result in results))
@@ -153,22 +166,43 @@ class Study:
     def _round_folder(self, number: int) -> Path:
         return self.out / "rounds" / f"{number:03d}"
 
-    def train_round(self, num_jobs: int) -> bool:
-        """Train what is missing of the last round; return whether this was stopped."""
-        rounds = self.rounds()
+    def _pruned(self, number: int) -> dict[str, int]:
+        """Return the runs of a round that were pruned, and after which part."""
+        return Journal(self._round_folder(number) / "journal.csv").pruned() if self.plan.prune else {}
+
+    def _round_runs(self, evaluations: list[Evaluation]) -> list[SweepRun]:
+        """Return all runs of a round, each once."""
         runs: dict[str, SweepRun] = {}
-        for evaluation in rounds[-1]:
+        for evaluation in evaluations:
             with contextlib.suppress(ValueError):  # `with_score` notes it
                 runs |= {run.name: run for run in self.runs(evaluation)}
-        return train_unfinished(Sweep(list(runs.values()), self._round_folder(len(rounds) - 1)), num_jobs)
+        return list(runs.values())
 
-    def search(self, num_evaluations: int, num_jobs: int) -> int:
+    def _pruner(self, earlier_rounds: list[list[Evaluation]]) -> Prunes | None:
+        """Return what ends a run before its time, by the runs of earlier rounds."""
+        if not self.plan.prune:
+            return None
+        earlier = []
+        for number, group in enumerate(earlier_rounds):
+            pruned = self._pruned(number)
+            for run in self._round_runs(group):
+                rows = ProgressReader(run.folder.progress_path, (*COUNTERS, "return_mean")).read()
+                returns = part_returns(run.resolved.budget, rows)
+                earlier += [returns[: pruned.get(run.name, NUM_PARTS)]] * bool(returns)
+        return Pruner(self.plan.prune, earlier)
+
+    def train_round(self, train: Train) -> bool:
+        """Train what is missing of the last round; return whether it is to be waited for."""
+        *earlier, last = self.rounds()
+        return train(Sweep(self._round_runs(last), self._round_folder(len(earlier))), self._pruner(earlier))
+
+    def search(self, num_evaluations: int, train: Train) -> int:
         """Search until there are so many evaluations; return the exit code."""
         while True:
             rounds = self.rounds()
             num_done = sum(map(len, rounds))
             is_unfinished = rounds and any(self.with_score(one).note == UNFINISHED for one in rounds[-1])
-            if is_unfinished and self.train_round(num_jobs):
+            if is_unfinished and self.train_round(train):
                 return EXIT_STOPPED
             self.write_history()
             if num_done >= num_evaluations:
@@ -197,11 +231,11 @@ class Study:
         if self.plan.library == "optuna":
             write_journal(self.out / "optuna.journal", self.space, self.evaluations())
 
-    def confirm(self, winner: Evaluation, num_seeds: int, num_jobs: int) -> tuple[list[float], int]:
+    def confirm(self, winner: Evaluation, num_seeds: int, train: Train) -> tuple[list[float], int]:
         """Train the winner on fresh seeds; return their scores and the exit code."""
         fresh = winner._replace(seeds=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + num_seeds)))
         sweep = Sweep(self.runs(fresh), self.out / "fresh")
-        is_stopped = bool(sweep.unfinished()) and train_unfinished(sweep, num_jobs)
+        is_stopped = bool(sweep.unfinished()) and train(sweep, None)
         scores = [result.last_return for result in sweep.results if result.status == "finished"]
         return scores, EXIT_STOPPED if is_stopped else int(len(scores) < num_seeds)
 
@@ -212,6 +246,7 @@ class Study:
         write_text(self.out / "best.json", json.dumps(options, indent=2))
         summary = {"values": winner.values, "seeds": winner.seeds, "score": winner.score}
         summary |= {"fresh_scores": fresh_scores, "fresh_mean": mean(fresh_scores)}
+        summary["importances"] = importances(self.space, self.evaluations())
         write_text(self.out / "summary.json", json.dumps(summary, indent=2))
 
 
@@ -231,6 +266,27 @@ def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluati
     backend = JournalFileBackend(str(partial), lock_obj=JournalFileOpenLock(str(partial)))
     storage = optuna.storages.JournalStorage(backend)
     study = optuna.create_study(study_name=path.parent.resolve().name, storage=storage, direction="maximize")
+    add_trials(study, space, evaluations)
+    os.replace(partial, path)
+
+
+def importances(space: list[Dimension], evaluations: list[Evaluation]) -> dict[str, float]:
+    """Return the importance of every parameter as Optuna measures it; empty without Optuna or scores."""
+    scores = {one.score for one in evaluations if math.isfinite(one.score)}
+    if len(scores) < 2 or importlib.util.find_spec("optuna") is None:
+        return {}
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize")
+    add_trials(study, space, evaluations)
+    return optuna.importance.get_param_importances(study)
+
+
+def add_trials(study, space: list[Dimension], evaluations: list[Evaluation]) -> None:
+    """Add evaluations to an Optuna study."""
+    import optuna
+
     known = optuna.distributions
     distributions: dict = {
         one.name: known.CategoricalDistribution(one.choices)
@@ -251,7 +307,6 @@ def write_journal(path: Path, space: list[Dimension], evaluations: list[Evaluati
                 user_attrs={"round": one.round, "seeds": list(one.seeds), "note": one.note},
             )
         )
-    os.replace(partial, path)
 
 
 def read_sweep(folder: Path, definition: Definition) -> list[Evaluation]:

@@ -12,7 +12,7 @@ TEMPLATE = Path(__file__).with_name("report.html")
 
 
 def make_page(title: str, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a page of runs, each with `name`, `label`, `problem`, `options`, `evaluation`, `curves` and `replay`."""
+    """Return a page of runs, each with what `report.collect` returns."""
     template = TEMPLATE.read_text(encoding="utf-8")
     script = template.partition("<script>")[2].partition("</script>")[0]
     parts = {
@@ -36,7 +36,8 @@ def json_for_script(data: Any) -> str:
 
 def _run_line(run: Mapping[str, Any]) -> str:
     problem = f' <span class="problem">{escape(run["problem"])}</span>' if run["problem"] else ""
-    return f'<li><span class="swatch"></span><b>{escape(run["name"])}</b> {escape(run["label"])}{problem}</li>'
+    label = ": ".join(filter(None, (run["label"], run["verdict"])))
+    return f'<li><span class="swatch"></span><b>{escape(run["name"])}</b> {escape(label)}{problem}</li>'
 
 
 def evaluation_table(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -44,8 +45,10 @@ def evaluation_table(runs: Sequence[Mapping[str, Any]]) -> str:
     lines = ["<table><tr><th>run</th><th>result</th>"]
     lines += [f'<th class="number">{name}</th>' for name in ("mean", "std", "min", "max")]
     for run in runs:
+        name = run["name"]
         for result, statistics in (run["evaluation"] or {"summary": {}})["summary"].items():
-            lines.append(f"</tr><tr><td>{escape(run['name'])}</td><td>{escape(result)}</td>")
+            lines.append(f"</tr><tr><td>{escape(name)}</td><td>{escape(result)}</td>")
+            name = ""  # once is enough
             lines += map(_number_cell, statistics.values())
     return "".join([*lines, "</tr></table>"])
 

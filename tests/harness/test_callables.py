@@ -1,5 +1,6 @@
 import functools
 import io
+import sys
 import threading
 
 import gymnasium
@@ -79,3 +80,33 @@ def test_what_cannot_be_sent_or_loaded_is_refused():
         callables.pickle(lambda: lock)
     with pytest.raises(ValueError, match="env cannot be loaded by the ranks"):
         callables.unpickle(b"nothing")
+
+
+def test_module_that_a_user_names_is_found_in_the_present_folder_after_the_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "own_module.py").write_text("HERE = True")
+    (tmp_path / "numpy.py").write_text("HERE = True")
+    assert callables.import_named("own_module").HERE
+    assert not hasattr(callables.import_named("numpy"), "HERE") and sys.path[-1] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1\ny = undefined\n", r"NameError: name 'undefined' is not defined \(MODULE.py, line 2\)$"),
+        ("def make(:\n", r"SyntaxError: .*MODULE.py, line 1\)$"),
+        ("import no_such_library\n", r"ModuleNotFoundError: No module named 'no_such_library' \(MODULE.py, line 1\)$"),
+    ],
+)
+def test_module_that_fails_is_explained_with_file_and_line(tmp_path, monkeypatch, code, message):
+    module = f"fails_{abs(hash(code))}"
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"{module}.py").write_text(code)
+    with pytest.raises(ValueError, match=message.replace("MODULE", module)):
+        callables.import_named(module)
+
+
+def test_option_that_every_environment_has_is_no_name_of_a_parameter():
+    with pytest.raises(ValueError, match="has an option delay_steps; give the parameter another name"):
+        callables.register(lambda delay_steps=3: None)

@@ -169,10 +169,12 @@ def test_entries_of_the_user_stay_and_stop_nothing(tmp_path):
     (tmp_path / "iteration-latest").symlink_to(tmp_path / "iteration-000000030")
     (tmp_path / "iteration-000000099").symlink_to(tmp_path / "iteration-mybackup")
     (tmp_path / "iteration-000000010" / "notes.txt").write_text("mine")
-    checkpoint.save(tmp_path, 40, state(40.0), keep=1)
-    kept = ["iteration-000000010", "iteration-000000040", "iteration-000000099", "iteration-latest"]
-    assert sorted(os.listdir(tmp_path)) == [*kept, "iteration-mybackup"]
-    assert os.listdir(tmp_path / "iteration-000000010") == ["notes.txt"]
+    (tmp_path / "iteration-000000030" / "notes.txt").write_text("mine too")
+    checkpoint.save(tmp_path, 30, state(40.0), keep=1)
+    kept = [f"iteration-{i:09d}-kept-{os.getpid()}" for i in (10, 30)]
+    links = ["iteration-000000099", "iteration-latest"]
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "iteration-000000030", *links, "iteration-mybackup"])
+    assert [os.listdir(tmp_path / name) for name in kept] == [["notes.txt"]] * 2
     assert checkpoint.load_newest(tmp_path)["policy"]["theta"][0] == 40.0
     assert checkpoint.load(tmp_path / "iteration-mybackup")["policy"]["theta"][0] == 10.0
 

@@ -2,8 +2,10 @@ import json
 import sys
 import types
 
+import gymnasium
 import pytest
 
+from envs.kernel import Kernel
 from tdpo_baselines.harness import registry
 
 
@@ -118,3 +120,94 @@ def test_kernel_of_another_module_can_delay_its_actions():
         assert delayed.state_size > plain.state_size  # the queue
     finally:
         gymnasium.registry.pop("KernelElsewhere-v0")
+
+
+def test_mujoco_task_is_compiled_unless_refused_or_changed_in_a_way_that_its_compiled_equal_does_not_know():
+    def is_compiled(**options):
+        made = registry.make_environment("Swimmer-v5", registry.resolve_options("Swimmer-v5", options))
+        return hasattr(made, "step") and not hasattr(made, "env"), made.horizon
+
+    assert is_compiled(max_episode_steps="30", delay_steps="1") == (True, 30)
+    assert is_compiled(compiled="false") == (False, 1000)
+    assert is_compiled(reset_noise_scale="0.2") == (False, 1000)
+
+
+MODULE = """
+import gymnasium
+from gymnasium.wrappers import TransformReward
+from envs.gym_env import KernelEnv
+from envs.pendulum.nlr import nlr_kernel
+
+def make(variant: int = 1):
+    return nlr_kernel(variant=variant)
+
+def make_wrapped():
+    return TransformReward(KernelEnv(nlr_kernel()), lambda reward: 2 * reward)
+
+def make_other(g: float = 10.0):
+    return gymnasium.make("Pendulum-v1", g=g)
+
+def make_nothing():
+    return 1 / 0
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """Return the name of a module with functions that make environments."""
+    name = f"own_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+def make_environment(name: str, **options):
+    return registry.make_environment(name, registry.resolve_options(name, options))
+
+
+def test_function_of_a_module_makes_a_compiled_environment_with_its_parameters_as_options(own_module):
+    name = f"{own_module}:make"
+    assert registry.resolve_options(name, {"variant": "3"}) == {
+        "delay_steps": 0, "variant": 3, "max_episode_steps": None,
+    }  # fmt: skip
+    assert isinstance(make_environment(name, variant="3"), Kernel)
+    assert make_environment(name, delay_steps="2").state_size > make_environment(name).state_size
+    kernels = [registry.make_gymnasium(name, {"variant": v}).unwrapped.kernel for v in (1, 3)]
+    assert kernels[0].params != kernels[1].params
+    assert registry.module_of(name) == own_module
+
+
+def test_function_of_a_module_may_make_an_environment_of_gymnasium(own_module):
+    environment = make_environment(f"{own_module}:make_other", g="3")
+    assert environment.env.unwrapped.g == 3 and environment.horizon == 200
+
+
+def test_wrapped_kernel_keeps_its_wrappers(own_module):
+    name = f"{own_module}:make_wrapped"
+    wrapped = make_environment(name, max_episode_steps="200")
+    assert not isinstance(wrapped, Kernel) and isinstance(wrapped.env.env.env, gymnasium.wrappers.TransformReward)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        ("mke", {}, "did you mean '.*:make'"),
+        ("make", {"max_episode_steps": 50}, "env.max_episode_steps must be 200, the horizon of .*, got 50"),
+        ("make", {"vairant": 2}, "cannot be made with .*vairant"),
+        ("make_nothing", {}, r"ZeroDivisionError: division by zero \(own_.*.py, line 17\)"),
+    ],
+)
+def test_what_a_function_cannot_make_is_explained(own_module, function, options, message):
+    with pytest.raises(ValueError, match=message):
+        make_environment(f"{own_module}:{function}", **options)
+
+
+def test_run_whose_environment_is_a_function_of_a_module_is_not_trusted_and_nothing_is_imported(own_module):
+    with pytest.raises(ValueError, match="would import and so execute the module own_.*; if you trust it, pass --env"):
+        registry.require_trusted(f"{own_module}:make", {})
+    assert own_module not in sys.modules
+
+
+def test_functions_of_our_own_package_are_no_environments():
+    with pytest.raises(ValueError, match="unknown environment 'envs:register'"):
+        registry.check_environment("envs:register")

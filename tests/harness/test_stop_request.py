@@ -1,8 +1,11 @@
 import signal
+import subprocess
+import sys
 
 import pytest
+from programs import ROOT
 
-from tdpo_baselines.harness.stop_request import StopRequest
+from tdpo_baselines.harness.stop_request import EXIT_STOPPED, StopRequest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
@@ -25,3 +28,14 @@ def test_handlers_are_put_back():
     with StopRequest():
         pass
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)] == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_signal_during_the_start_ends_the_process_at_once(number):
+    code = (
+        "import signal, time; from tdpo_baselines.harness.stop_request import StopRequest\n"
+        f"with StopRequest(is_starting=True): signal.raise_signal({int(number)}); time.sleep(1000)"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert process.returncode == EXIT_STOPPED
+    assert process.stdout == f"stopped before the training began ({number.name}); continue with --resume\n"

@@ -1,4 +1,5 @@
 import csv
+import os
 import sqlite3
 
 import pytest
@@ -59,6 +60,18 @@ def test_run_keeps_its_name_and_no_other_text_becomes_one(tmp_path):
     assert name.startswith("a-run-1-") and tracking.tracked_name(folder) == name
     (folder.path / "tracked_as.txt").write_text("../../etc/passwd")
     assert tracking.tracked_name(folder).startswith("a-run-1-")
+
+
+def test_links_and_pipes_in_the_place_of_the_name_are_refused(tmp_path):
+    folder = RunFolder(tmp_path)
+    (tmp_path / "tracked_as.txt").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="symbolic link"):
+        tracking.tracked_name(folder)
+    (tmp_path / "tracked_as.txt").unlink()
+    os.mkfifo(tmp_path / "tracked_as.txt")
+    with pytest.raises(ValueError, match="not a regular file"):
+        tracking.tracked_name(folder)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_every_row_is_logged_over_timesteps_and_the_end_is_told(tmp_path, recorder):

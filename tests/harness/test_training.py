@@ -12,8 +12,7 @@ from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm, Refused
 from tdpo_baselines.harness import checkpoint, training
 from tdpo_baselines.harness.run_folder import RunFolder
-from tdpo_baselines.harness.stop_request import StopRequest
-from tdpo_baselines.harness.training import EXIT_STOPPED
+from tdpo_baselines.harness.stop_request import EXIT_STOPPED, StopRequest
 
 
 def rows_of(path) -> list[dict]:
@@ -113,7 +112,7 @@ def test_resume_from_an_older_checkpoint_drops_the_rows_after_it(tmp_path):
 def test_checkpoint_holds_progress_and_the_learners_components_side_by_side(tmp_path):
     toy_training(tmp_path, num_iterations=4).run()
     state = checkpoint.load_newest(tmp_path / "checkpoints")
-    assert set(state) == {"progress", "policy", "counter", "config"}
+    assert set(state) == {"progress", "selection", "policy", "counter", "config"}
     assert state["progress"]["iteration"] == 4 and state["progress"]["total_timesteps"] == 4 * TIMESTEPS
     assert np.array_equal(state["policy"]["theta"], [4.0, 4.0]) and state["counter"]["count"] == 4
 

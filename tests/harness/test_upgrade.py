@@ -10,6 +10,7 @@ import pytest
 from tdpo_baselines import evaluate, run
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.harness import checkpoint, registry
+from tdpo_baselines.harness.run_folder import RunConfig
 from tdpo_baselines.harness.upgrade import OLD_NAMES, is_old, upgrade
 
 DATA = Path(__file__).parent / "data"
@@ -41,6 +42,14 @@ def test_name_that_means_different_things_goes_where_its_algorithm_has_it():
 def test_old_checkpoint_of_no_run_is_refused(config):
     with pytest.raises(ValueError, match="the checkpoint is not one of a run"):
         upgrade({"theta": np.zeros(1), "config": config})
+
+
+def test_removed_option_is_dropped_where_it_made_no_difference():
+    values = {"algorithm": "tdpo", "environment": "leg", "seed": 0, "env_options": {}}
+    assert RunConfig.from_values({**values, "options": {"gamma": 0.9, "max_drop_after": 0.0}}, "").options == {
+        "gamma": 0.9
+    }
+    assert "max_drop_after" in RunConfig.from_values({**values, "options": {"max_drop_after": 1e6}}, "").options
 
 
 @pytest.mark.parametrize("algorithm", RUNS)

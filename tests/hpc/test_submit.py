@@ -13,7 +13,7 @@ import slurm
 from programs import ROOT, deterministic_part, mpi_environment
 
 from hpc import submit
-from tdpo_baselines import sweep
+from tdpo_baselines import sweep, tune
 
 QSUB = ROOT / ".qsub/usr/bin/qsub"  # where `make system-deps` unpacks it
 RUN = ("--env", "pendulum-nlr", "--time", "00:20:00")
@@ -206,6 +206,33 @@ def test_sweep_trains_as_an_array_under_slurm_and_its_results_are_collected(tmp_
     assert capfd.readouterr().out.count("1/1") == 2
     assert sweep.main([*command, "--submit", "slurm"]) == 0
     assert capfd.readouterr().out == "all runs are finished\n"
+
+
+@pytest.mark.slow
+def test_search_trains_round_by_round_under_slurm(tmp_path, site, cluster, capfd):
+    command = ["--alg", "ars", "--env", "delayed-spring", "--vary", "learning_rate=0.01,0.1", "--library", "random"]
+    command += ["--set", "num_iterations=5", "--variant", "A", "--batch", "2", "--evaluations", "3"]
+    command += ["--fresh_seeds", "1", "--out", str(tmp_path / "study"), "--submit", "slurm", "--time", "00:20:00"]
+    for num_runs in (2, 1, 1):  # both rounds and the winner's fresh seed
+        assert tune.main(command) == 85
+        output = capfd.readouterr().out
+        assert f"{num_runs} run(s); script" in output and "when the submitted runs have ended" in output
+        job = re.search(r"Submitted batch job (\d+)", output)[1]
+        cluster.wait_for(lambda job=job: cluster.states(job) == {"COMPLETED"}, "the round to end", seconds=300)
+    assert tune.main(command) == 0
+    assert "fresh seeds: mean" in capfd.readouterr().out
+
+
+def test_failures_are_counted_by_the_logs_of_all_jobs(tmp_path):
+    for job, codes in (("a-1", (1, 0)), ("a-2", (139, 85)), ("a-3", (2, 0))):
+        folder = tmp_path / job
+        folder.mkdir()
+        (folder / "tasks.txt").write_text("--env leg --log_dir=/x/0 --seed=0\n--env leg --log_dir=/x/1 --seed=1\n")
+        for index, code in enumerate(codes):
+            log = f"2026-01-01 00:00:00 task {index}: begins\n2026-01-01 00:00:01 task {index}: exit code {code}\n"
+            (folder / f"{index}.log").write_text(log)
+    assert submit.failures(tmp_path) == {"/x/0": 2}
+    assert submit.failures(tmp_path / "absent") == {}
 
 
 @pytest.mark.parametrize("prepare", ["nothing", "open to others", "a link"])

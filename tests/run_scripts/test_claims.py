@@ -5,6 +5,8 @@ import pytest
 from run_scripts import claims
 from run_scripts.claims import Record
 
+GOOD, BAD = ([1.0, 2.0], True), ([0.0], False)
+
 
 def record(**returns):
     """Return a record of one panel: method -> (returns, whether the criterion is met)."""
@@ -22,9 +24,11 @@ def record(**returns):
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        ({"TDPO": ([1.0, 2.0], True), "TRPO": ([0.0], False)}, "reproduced"),
-        ({"TDPO": ([1.0, 2.0], True), "TRPO": ([0.0], True)}, "partly: rivals succeed too"),
-        ({"TDPO": ([1.0, 2.0], False), "TRPO": ([0.0], False)}, "not reproduced"),
+        ({"TDPO": GOOD, **dict.fromkeys(claims.PAPER_RIVALS, BAD)}, "reproduced"),
+        ({"TDPO": GOOD, **dict.fromkeys(claims.PAPER_RIVALS, BAD), "ARS": GOOD}, "reproduced; ARS succeeds too"),
+        ({"TDPO": GOOD, "TRPO, tuned": GOOD, "PPO1": BAD}, "partly; TRPO, tuned succeeds too; TD3, DDPG not run"),
+        ({"TDPO": GOOD}, "partly; TRPO, PPO1, TD3, DDPG not run"),
+        ({"TDPO": BAD, "TRPO": BAD}, "not reproduced"),
     ],
 )
 def test_criterion_decides(found, verdict):

@@ -102,6 +102,49 @@ def test_failed_preparation_ends_the_command(tmp_path):
     assert results.main(failing, ["--runs", str(tmp_path / "runs")]) == 85
 
 
-def test_settings_without_finished_runs_are_left_out():
-    sweep = SimpleNamespace(runs=[], results=[])
-    assert results.collect(settings("short"), sweep, 2) == []
+def test_settings_without_finished_runs_are_left_out(tmp_path):
+    found = results.collect(RESULT, settings("short"), SimpleNamespace(runs=[], results=[]), 2)
+    assert [f.scores for f in found] == [{}, {}] and results.with_recorded(RESULT, "short", found, tmp_path) == []
+
+
+def score_of(value):
+    return {"return": value, "return_exploring": None, "is_met": None, "steps": 1000.0, "minutes": 0.0}
+
+
+@pytest.mark.parametrize("num_seeds", [3, 2])
+def test_report_keeps_recorded_seeds_whose_runs_are_elsewhere(tmp_path, pictures_in, num_seeds):
+    ars, cma = (Setting(s.panel, s.label, s.values, num_seeds) for s in settings("short"))
+    elsewhere = {seed: score_of(-float(seed)) for seed in range(3)}
+    results.report(RESULT, "short", [Finished(ars, {}, elsewhere, {0: [[1, 2], [-3.0, -2.0]]})], tmp_path)
+    here = [Finished(ars, {1: tmp_path}, {1: score_of(-9.0)}), Finished(cma, {0: tmp_path}, {0: score_of(-5.0)})]
+    merged = results.with_recorded(RESULT, "short", here, tmp_path)
+    assert merged[0].returns() == [0.0, -9.0, -2.0][:num_seeds] and merged[1].returns() == [-5.0]
+    assert merged[0].curves == {0: [[1, 2], [-3.0, -2.0]]} and merged[0].folders == {1: tmp_path}
+    results.report(RESULT, "short", merged, tmp_path)
+    assert pictures_in(tmp_path) == ["example-curves.png"]
+
+
+def test_panels_without_any_curve_are_left_out_and_ends_without_a_curve_are_marked():
+    with_curve, without, alone = (
+        Finished(Setting(panel, label, {"alg": "ars"}, 1), {}, {0: score_of(-1.0)}, curves)
+        for panel, label, curves in (("a", "A", {0: [[1, 2], [-3.0, -2.0]]}), ("a", "B", {}), ("b", "C", {}))
+    )
+    (axes,) = results.draw(RESULT, [with_curve, without, alone]).axes
+    assert [line.get_marker() for line in axes.lines] == ["None", "<"]
+    assert [axes.get_title() for axes in results.draw(RESULT, [without, alone]).axes] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("scale", "gamma"), [("paper", 0.9), ("short", 0.8)])
+def test_record_of_another_command_or_scale_is_not_kept(tmp_path, scale, gamma):
+    recorded, changed = (
+        Setting("leg", "ARS", {"env": "leg", "alg": "ars", "gamma": value}, 1) for value in (0.9, gamma)
+    )
+    results.report(RESULT, "short", [Finished(recorded, {}, {0: score_of(-1.0)})], tmp_path)
+    assert results.with_recorded(RESULT, scale, [Finished(changed, {}, {})], tmp_path) == []
+
+
+def test_recorded_curve_has_a_hundred_points_with_both_ends(tmp_path):
+    lines = [f"{i},{1000 * i},{-1 / 3 - i}" for i in range(1, 1001)]
+    (tmp_path / "progress.csv").write_text("\n".join(["iteration,total_timesteps,return_mean", *lines, ""]))
+    xs, ys = results.curve(tmp_path, "total_timesteps")
+    assert len(xs) == len(ys) == results.CURVE_POINTS and (xs[0], xs[-1]) == (1000, 1e6) and ys[0] == -1.3333

@@ -40,7 +40,7 @@ class Problem:
         return np.array([self.nu.times_and_weights(quantiles, self.roller.horizon)[0] for quantiles in plan.quantiles])
 
     def gradient(self, plan):
-        rows = make_rows(self.vines(plan), self.std, 1.0)
+        rows = make_rows(self.vines(plan), self.std, self.config.gamma, 1.0)
         return Jacobian(self.theta, rows.observations, self.sizes).vjp(rows.gradients)[0]
 
     def payoff(self, theta, starts):

@@ -115,12 +115,13 @@ def with_field(name: str, value) -> Callable[[Path, Path], None]:
 
 
 def with_array(component: str, name: str, value) -> Callable[[Path, Path], None]:
-    """Return a change of one array of the checkpoints; None removes it."""
+    """Return a change of one array of the checkpoints that have its component; None removes it."""
 
     def change(state: dict) -> None:
-        state[component].pop(name)
+        arrays = state.get(component, {})
+        arrays.pop(name, None)
         if value is not None:
-            state[component][name] = value
+            arrays[name] = value
 
     return lambda run, outside: change_state(run, change)
 
@@ -205,6 +206,7 @@ HOSTILE: dict[str, Callable[[Path, Path], None]] = {
             "nan": np.full(17, np.nan),
         }.items()
     },
+    "candidate short": with_array("selection", "next_theta", np.zeros(3)),
     **{
         f"iteration {name}": with_array("progress", "iteration", value)
         for name, value in {

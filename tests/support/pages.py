@@ -21,9 +21,12 @@ class Block(NamedTuple):
     text: str
 
 
-def read_blocks(path: str) -> list[Block]:
-    """Return the fenced blocks of a page in order."""
-    return [Block(*match.groups(default="")) for match in FENCE.finditer((ROOT / path).read_text())]
+def read_blocks(path: str, section: str = "") -> list[Block]:
+    """Return the fenced blocks of a page, or of its section with that title, in order."""
+    text = (ROOT / path).read_text()
+    if section:
+        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return [Block(*match.groups(default="")) for match in FENCE.finditer(text)]
 
 
 def read_commands(path: str) -> list[str]:
@@ -43,8 +46,11 @@ class Workshop:
         path = [str(Path(sys.executable).parent), str(Path(mpirun).parent), os.environ["PATH"]]
         self._environment = {**mpi_environment(), "PATH": os.pathsep.join(path)}
 
-    def follow(self, page: str) -> str:
-        """Write the files of a page, apply its diffs and run its commands, in order; return what they printed."""
+    def follow(self, page: str, shorter: tuple[str, str] = ("", "")) -> str:
+        """Write the files of a page, apply its diffs and run its commands, in order; return what they printed.
+
+        `shorter` is a text of the commands and what stands for it here.
+        """
         printed = []
         for block in read_blocks(page):
             path = self.folder / block.title
@@ -54,7 +60,7 @@ class Workshop:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block.text)
             elif block.language == "bash":
-                printed.append(self.run(block.text))
+                printed.append(self.run(block.text.replace(*shorter)))
         return "".join(printed)
 
     def run(self, commands: str) -> str:

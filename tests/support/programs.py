@@ -9,6 +9,8 @@ import time
 from functools import cache
 from pathlib import Path
 
+from tdpo_baselines.common.parallel.mpirun import VARIABLES
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -25,15 +27,8 @@ def scratch() -> tempfile.TemporaryDirectory:
 
 
 def mpi_environment() -> dict[str, str]:
-    """Return variables with which Open MPI accepts root and more ranks than cores."""
-    return {
-        **os.environ,
-        "TMPDIR": scratch().name,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",  # version 4
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
-    }
+    """Return variables with which mpirun accepts root and more ranks than cores."""
+    return {**os.environ, **VARIABLES, "TMPDIR": scratch().name}
 
 
 def deterministic_part(run: Path) -> tuple[str, ...]:

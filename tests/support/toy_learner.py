@@ -1,5 +1,7 @@
 """A learner of two parameters that needs no environment, and trainings of it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from tdpo_baselines.common.parallel.comm import Comm
@@ -16,6 +18,7 @@ class ToyLearner:
     """Parameters that move by `rate` per update towards 2.5 and beyond; the payoff is the distance, negated."""
 
     replay_bytes = 0
+    roller = SimpleNamespace(start_size=0)  # a single start: the payoffs of training choose the best parameters
 
     def __init__(self, rate: float = 1.0):
         self.theta, self.rate, self.count = np.zeros(2), rate, 0

@@ -24,8 +24,10 @@ def write_run(path, trained: Trained, num_rows: int = 5) -> RunFolder:
     folder = RunFolder(path)
     folder.create()
     folder.write_config(trained.config)
-    rows = [f"{i},{100 * i},{(i - num_rows) / 4},{i / 2},{200 * i}\n" for i in range(1, num_rows + 1)]
-    folder.progress_path.write_text("iteration,total_timesteps,payoff,wall_time,steps_per_second\n" + "".join(rows))
+    header = "iteration,total_timesteps,return_mean,payoff,wall_time,steps_per_second\n"
+    payoffs = {i: (i - num_rows) / 4 for i in range(1, num_rows + 1)}
+    rows = [f"{i},{100 * i},{200 * payoff},{payoff},{i / 2},{200 * i}\n" for i, payoff in payoffs.items()]
+    folder.progress_path.write_text(header + "".join(rows))
     for where in (folder.checkpoints, folder.best):
         checkpoint.save(where, 7, trained.state, keep=1)
     return folder

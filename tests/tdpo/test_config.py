@@ -21,11 +21,9 @@ def test_schedules_follow_the_timesteps():
     later = config.at(300, 1000)
     assert later.delta_max == pytest.approx(0.025) and later.exploration_std == pytest.approx(0.25)
     assert later.max_branch_steps == 25
-    late = Config(variant="basic", max_drop=1.0, max_drop_after=100.0)
-    assert late.at(99, 1000).max_drop is None and late.at(100, 1000).max_drop == 1.0
     constant = Config(variant="basic", branch_growth_steps=200.0)  # branches go to the horizon anyway
     assert constant.at(10**9, 1000) == constant
-    extreme = replace(config, branch_growth_steps=1e-30, delta_decay_steps=1e-30, schedule_power=10)
+    extreme = replace(config, branch_growth_steps=1e-30, delta_decay_steps=1e-30)
     last = extreme.at(10**15, 1000)
     assert last.max_branch_steps == 1000 and last.delta_max > 0
 

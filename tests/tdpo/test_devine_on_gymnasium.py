@@ -12,7 +12,7 @@ from tdpo_baselines.tdpo.tdpo import make_rows
 
 
 def swimmer(config, horizon):
-    options = registry.resolve_options("Swimmer-v5", {"max_episode_steps": str(horizon)})
+    options = registry.resolve_options("Swimmer-v5", {"max_episode_steps": str(horizon), "compiled": "false"})
     environment = registry.make_environment("Swimmer-v5", options)
     roller = GymRoller(environment, config.hidden_sizes, config.gamma)
     theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(0), 0.3)
@@ -49,7 +49,7 @@ def test_exhaustive_devine_is_the_gradient_of_a_mujoco_task():
     )
     roller, theta, std, plan = swimmer(config, 12)
     vines = devine.roll_vines(config, roller, devine.TimeDistribution(config, 12), theta, plan)
-    rows = make_rows(vines, std, 1.0)
+    rows = make_rows(vines, std, config.gamma, 1.0)
     gradient = Jacobian(theta, rows.observations, roller.layer_sizes).vjp(rows.gradients)[0]
     starts, weights = roller.start_states(plan.starts), devine.discounts(0.99, 12)
 

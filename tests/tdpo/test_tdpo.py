@@ -38,7 +38,7 @@ SOLVER = {"max_iterations": 4, "tolerance": 1e-9, "damping": 0.01}
 
 def solve_both_ways(problem, vines, num_groups=3):
     """Return the solution from the Gram matrix, and that from products summed over groups."""
-    one, several = (tdpo.make_rows(vines, problem.std, 0.9, num) for num in (1, num_groups))
+    one, several = (tdpo.make_rows(vines, problem.std, problem.config.gamma, 0.9, num) for num in (1, num_groups))
     by_gram = tdpo.solve_by_gram(one, problem.theta, problem.sizes, **SOLVER)
     shared = tdpo.solve_shared(
         several, problem.theta, problem.sizes, lambda groups: Comm().sum(groups, num_groups), c1_over_c2=0, **SOLVER
@@ -109,7 +109,7 @@ def test_half_of_vHv_is_the_mean_squared_change_of_action_and_sensitivity_over_t
     squared = np.sum(change(lambda theta: forward(theta, rolled.observations)) ** 2, axis=2)
     squared += c1_over_c2 * np.sum(change(sensitivity) ** 2, axis=2)  # [N, T]
     alive = problem.nu.alive_fraction(vines.lengths)
-    rows = tdpo.make_rows(vines, problem.std, alive)
+    rows = tdpo.make_rows(vines, problem.std, problem.config.gamma, alive)
     jacobian = SensitivityJacobian(problem.theta, rows.observations, problem.sizes)
     weights = tdpo.sensitivity_weights(rows.weights, problem.sizes[0], c1_over_c2)
     Hv = tdpo.hessian_product(jacobian, weights, v)[0]

@@ -11,7 +11,7 @@ from tdpo_baselines.harness.resolve import resolve
 from tdpo_baselines.run import parse as parse_run
 from tdpo_baselines.sweeping.definition import Definition, make_runs, write
 from tdpo_baselines.tuning.libraries import LIBRARIES
-from tdpo_baselines.tuning.study import Evaluation, Plan, Study, read_sweep, write_journal
+from tdpo_baselines.tuning.study import Evaluation, Plan, Study, importances, read_sweep, write_journal
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -107,6 +107,14 @@ def test_sweep_gives_the_evaluations_that_fit(tmp_path):
     ]
     with pytest.raises(ValueError, match="has no finished setting of this search space"):
         read_sweep(tmp_path, Definition(fixed={**DEFINITION.fixed, "max_kl": 0.5}, cartesian={"gamma": [0.9, 0.999]}))
+
+
+def test_parameter_that_decides_the_score_is_the_important_one(tmp_path):
+    pytest.importorskip("optuna")
+    study = Study(Plan(DEFINITION, "random"), tmp_path, [])
+    found = importances(study.space, PRIOR)
+    assert found["gamma"] > found["num_trajectories"] and sum(found.values()) == pytest.approx(1)
+    assert importances(study.space, PRIOR[:1]) == {}
 
 
 def test_optuna_reads_the_journal(tmp_path):

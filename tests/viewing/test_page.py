@@ -13,7 +13,14 @@ HOSTILE = "</script><script>window.hacked = 1</script><!-- DATA --><img src=x on
 def run(name="a", **parts):
     summary = {"return": {"mean": -1.25, "std": 1 / 3, "min": None, "max": 2.0}}
     curves = {"iteration": [1, 2], "payoff": [-1.0, None]}
-    kept = {"label": "", "problem": "", "options": {}, "evaluation": {"summary": summary}, "replay": None}
+    kept = {
+        "label": "",
+        "problem": "",
+        "verdict": "",
+        "options": {},
+        "evaluation": {"summary": summary},
+        "replay": None,
+    }
     return {"name": name, "curves": curves, **kept, **parts}
 
 

@@ -96,7 +96,7 @@ class ActorCritic:
     replay_bytes = 0
 
     def __init__(self, config: OnPolicySettings, roller, comm: Comm, seed: int):
-        self.config, self._comm, self._seed = config, comm, seed
+        self.config, self.roller, self._comm, self._seed = config, roller, comm, seed
         N, L, limit = config.num_trajectories, config.steps_per_trajectory, config.time_limit
         self.streams = Streams(roller, comm, seed, num_streams=N, num_steps=L, gamma=config.gamma, time_limit=limit)
         self.sizes = roller.layer_sizes

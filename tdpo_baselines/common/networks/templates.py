@@ -11,6 +11,7 @@ intrinsic must be in its file.
 import hashlib
 import inspect
 import linecache
+import marshal
 from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
@@ -33,7 +34,7 @@ def compile_template(template, **bound):
     digest = hashlib.sha256("\n".join(_list_sources(function, names, set())).encode()).hexdigest()[:16]
     name = f"{function.__name__.strip('_')}_{digest}"
     if name not in _compiled:
-        copy = FunctionType(function.__code__, names, name)
+        copy = FunctionType(function.__code__, names, name, function.__defaults__, function.__closure__)
         copy.__qualname__, copy.__module__ = name, function.__module__
         options = {**getattr(template, "targetoptions", {}), "error_model": "numpy"}
         _compiled[name] = cached_jit(**options)(copy)
@@ -43,12 +44,14 @@ def compile_template(template, **bound):
 def _list_sources(function: FunctionType, names: dict[str, Any], seen: set[int]) -> Iterator[str]:
     """Yield the file of `function` and what it uses of `names`: numbers, and numba functions with their own sources."""
     seen.add(id(function))
-    yield f"{function.__module__}.{function.__qualname__} in {_file_digest(function.__code__.co_filename)}"
+    yield f"{function.__module__}.{function.__qualname__} in {_source_digest(function.__code__)}"
     for name, value in sorted(_used_values(function, names).items()):
         if isinstance(value, (int, float, complex, str, tuple, np.generic)):
             yield f"{name} = {value!r}"
         elif isinstance(value, np.ndarray):
             yield f"{name} = {value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        elif isinstance(value, type) and hasattr(value, "_fields"):  # a NamedTuple
+            yield f"{name} = {value._fields}"
         elif type(value).__module__.startswith("numba.") and hasattr(value, "__wrapped__"):  # function or intrinsic
             callee = inspect.unwrap(value)
             yield f"{name} = {callee.__module__}.{callee.__qualname__}"
@@ -76,5 +79,8 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 @cache
-def _file_digest(path: str) -> str:
-    return hashlib.sha256("".join(linecache.getlines(path)).encode()).hexdigest()
+def _source_digest(code: CodeType) -> str:
+    """Return a hash of the file that the code is from, or of the code itself if there is no file."""
+    linecache.checkcache(code.co_filename)  # a module may have been edited and reloaded
+    source = "".join(linecache.getlines(code.co_filename)).encode() or marshal.dumps(code)
+    return hashlib.sha256(source).hexdigest()

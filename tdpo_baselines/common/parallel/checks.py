@@ -1,6 +1,9 @@
 """Checks that several algorithms share."""
 
+import errno
+import math
 import os
+import resource
 
 import numpy as np
 
@@ -9,6 +12,15 @@ from . import launcher
 
 class NotFinite(FloatingPointError):
     """A replicated number is not finite. All ranks hold it, so all of them raise."""
+
+
+class BadEnvironment(ValueError):
+    """An environment does not keep to its interface."""
+
+
+def is_finite(values: np.ndarray) -> bool:
+    """Return whether all numbers of a vector are finite. A sum of squares is fast, but may overflow."""
+    return math.isfinite(values.dot(values)) or bool(np.isfinite(values).all())
 
 
 def require_finite(name: str, values: np.ndarray) -> None:
@@ -20,6 +32,19 @@ def require_finite(name: str, values: np.ndarray) -> None:
 
 class TooLittleMemory(ValueError):
     """This host has less memory than a setting needs."""
+
+
+def describe_shortage(error: BaseException) -> str:
+    """Return which limit of this machine an error is about, and the remedy; '' if it is about none."""
+    number = getattr(error, "errno", None)
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "too many open files; raise the limit with ulimit -n 1024"
+    # the last: a library cannot be loaded
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or "failed to map segment" in str(error):
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        why = "" if limit == resource.RLIM_INFINITY else f", with a limit of {limit / 1e9:.3g} GB (ulimit -v)"
+        return f"out of memory{why}; raise the limit, or use fewer ranks or smaller settings"
+    return ""
 
 
 def require_memory(cause: str, num_bytes: float) -> None:

@@ -219,14 +219,18 @@ def wait_asleep(request) -> None:
         time.sleep(min(max((time.monotonic() - began) / 8, 5e-5), 0.01))
 
 
-def connect() -> Comm:
-    """Return the MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed)."""
+def connect(*, is_alone: bool = False) -> Comm:
+    """Return the MPI communicator under a launcher, the serial twin otherwise (MPI need not be installed).
+
+    In a SLURM step of several tasks without a common MPI, a process trains alone only if `is_alone` says so, or a user
+    sits before it.
+    """
     rank, num_expected = launcher.rank(), launcher.num_expected()
     if rank is None:
-        if num_expected is not None and num_expected > 1:
+        if num_expected is not None and num_expected > 1 and not (is_alone or os.isatty(0)):
             raise ValueError(
-                f"started as one of {num_expected} tasks without a common MPI; "
-                "use mpirun, or srun with the --mpi of this MPI (pmix for Open MPI)"
+                f"started as one of {num_expected} tasks without a common MPI; use mpirun, or srun with the --mpi of "
+                "this MPI (pmix for Open MPI, pmi2 for MPICH); --ranks 1 trains alone"
             )
         return Comm()
     os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # waiting ranks must not starve working ones
@@ -240,7 +244,7 @@ def connect() -> Comm:
     if (num_expected is not None and comm.size != num_expected) or (comm.size == 1 and rank > 0):
         raise ValueError(
             f"the launcher started {num_expected or 'several'} ranks but MPI sees {comm.size}; "
-            "use the mpirun of mpi4py's MPI, or srun with its --mpi (pmix for Open MPI)"
+            "use the mpirun of mpi4py's MPI, or srun with its --mpi (pmix for Open MPI, pmi2 for MPICH)"
         )
     return comm
 

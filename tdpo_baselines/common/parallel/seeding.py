@@ -16,6 +16,7 @@ PURPOSES = {  # the numbers are part of every run's results: add new ones, chang
     "minibatches": 6,
     "value_weights": 7,
     "noise": 8,
+    "selection": 9,
 }
 
 

@@ -7,6 +7,7 @@ for bit, and refuses environments that are not reproducible from their seed.
 State: step count, observation, then either MuJoCo's state and the generator's, or the seed and the actions so far.
 """
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +16,19 @@ import gymnasium
 import numpy as np
 
 from ..parallel import launcher
-from ..parallel.checks import require_memory
+from ..parallel.checks import BadEnvironment, is_finite, require_memory
+from . import gym_checks, watchdog
 
 GENERATOR_SIZE = 10  # a PCG64 state in 32-bit pieces
+NOT_REPRODUCIBLE = "so branches cannot be compared; the environment must draw all its randomness from `self.np_random`"
 
 
 class GymEnvironment:
-    """A Gymnasium environment with flat vectors for observations, actions and its whole state."""
+    """A Gymnasium environment with flat vectors for observations, actions and its whole state.
+
+    A number that is not finite, in or out, ends the episode with a reward that is not a number: every rank learns of
+    it with the return, and nothing of it is learned from. Everything else that is wrong raises BadEnvironment.
+    """
 
     start_size = 1  # the seed, as a number in the unit interval
     is_action_limited = True
@@ -30,26 +37,28 @@ class GymEnvironment:
 
     def __init__(self, env: Any):
         self.env = env
-        self.horizon = _horizon(env)
-        self.action_low, self.action_high = _action_limits(env)
+        self.horizon = gym_checks.horizon(env)
+        self.action_low, self.action_high = gym_checks.action_limits(env)
         self.action_size = len(self.action_low)
-        self.observation_size = _observation_size(env)
+        self.observation_size = gym_checks.observation_size(env)
         self._seed, self._num_steps, self._observation = 0, 0, np.zeros(self.observation_size)
+        self._fault = ""  # the first number that was not finite
         require_memory("actions of env.max_episode_steps", 8.0 * self.horizon * self.action_size)
         self._actions = np.zeros((self.horizon, self.action_size))
         self._mujoco_size = 0
         self._saved: np.ndarray | None = None  # the present state, if it was saved already
-        self.is_restored = self._can_restore()
-        if not self.is_restored and not self._is_reproducible():
-            raise ValueError(
-                "two episodes with the same seed and actions differ, so branches cannot be compared; "
-                "the environment must draw all its randomness from `self.np_random`"
-            )
+        self.is_restored = self._is_tested = False
+        self._test()
+        self._is_tested = True
 
     @property
     def state_size(self) -> int:
         rest = self._mujoco_size + GENERATOR_SIZE if self.is_restored else 1 + self._actions.size
         return 1 + self.observation_size + rest
+
+    @property
+    def _name(self) -> str:
+        return self.env.spec.id
 
     @property
     def how_branches_start(self) -> str:
@@ -80,21 +89,42 @@ class GymEnvironment:
 
     def reset(self, seed: int) -> np.ndarray:
         """Start an episode; return the observation [O]."""
-        observation, _ = self.env.reset(seed=seed)
         self._saved = None
         self._seed, self._num_steps = seed, 0
-        self._observation = np.asarray(observation, dtype=np.float64).ravel()
+        result = self._call(self.env.reset, seed=seed)
+        self._observation = gym_checks.read_reset(result, self.observation_size)
         return self._observation
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
         """Clip `action` in place and take it; return observation, reward, is_terminal, is_truncated."""
         np.minimum(np.maximum(action, self.action_low, out=action), self.action_high, out=action)  # faster than clip
+        if not (is_finite(action) and is_finite(self._observation)):
+            return self._end_episode(action, 0.0)
         self._actions[self._num_steps] = action
-        observation, reward, terminated, truncated, _ = self.env.step(action)
         self._num_steps += 1
         self._saved = None
-        self._observation = np.asarray(observation, dtype=np.float64).ravel()
-        return self._observation, float(reward), bool(terminated), bool(truncated)
+        result = self._call(self.env.step, action.copy())  # it may write into it
+        self._observation, reward, terminated, truncated = gym_checks.read_step(result, self.observation_size)
+        if not (math.isfinite(reward) and is_finite(self._observation)):
+            return self._end_episode(action, reward)
+        return self._observation, reward, terminated, truncated
+
+    def _call(self, function: Callable, *arguments, **keywords) -> Any:
+        """Call the environment, watched."""
+        watchdog.inside = self._name, self._num_steps
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            watchdog.inside = None
+
+    def _end_episode(self, action: np.ndarray, reward: float) -> tuple[np.ndarray, float, bool, bool]:
+        """Note and tell what is not finite; return the results of a last step whose reward is not a number."""
+        if not self._fault:
+            what = gym_checks.describe_fault(action, self._observation, reward)
+            self._fault = f"{what} after {self._num_steps} step(s) of an episode"
+            if self._is_tested:
+                print(f"[rank {launcher.rank() or 0}] {self._name}: {self._fault}", file=sys.stderr, flush=True)
+        return self._observation, math.nan, True, False
 
     def save(self) -> np.ndarray:
         """Return the state [S]."""
@@ -116,6 +146,8 @@ class GymEnvironment:
             self.reset(int(rest[0]))
             for action in rest[1:].reshape(self._actions.shape)[:num_steps]:
                 self.step(action.copy())
+            if not np.array_equal(self._observation, state[1 : 1 + self.observation_size], equal_nan=True):
+                raise BadEnvironment(f"{self._name}: {num_steps} step(s) again lead elsewhere, {NOT_REPRODUCIBLE}")
             return num_steps
         self._set_mujoco_state(rest[: self._mujoco_size])
         _set_generator(self.env, rest[self._mujoco_size :])
@@ -128,6 +160,18 @@ class GymEnvironment:
         raise ValueError(
             f"unknown start value {next(iter(values))!r}; starts of this environment are drawn from its seed"
         )
+
+    def _test(self) -> None:
+        """Find out how states are loaded; raise BadEnvironment for an environment that cannot be trained on."""
+        try:
+            self.is_restored = self._can_restore()
+            is_sound = self.is_restored or self._is_reproducible()
+        except BadEnvironment:
+            raise
+        except (Exception, SystemExit) as error:  # others' code may raise anything
+            raise BadEnvironment(f"a test of the environment failed with {type(error).__name__}: {error}") from error
+        if not is_sound:
+            raise BadEnvironment(f"two episodes with the same seed and actions differ, {NOT_REPRODUCIBLE}")
 
     def _can_restore(self) -> bool:
         """Return True if episodes continue from MuJoCo's restored state bit for bit as before."""
@@ -171,6 +215,8 @@ class GymEnvironment:
             played += [*observation, reward, float(is_terminal), float(is_truncated)]
             if is_terminal or is_truncated:
                 break
+        if self._fault:
+            raise BadEnvironment(self._fault)
         return np.array(played)
 
     def _mujoco_state(self) -> np.ndarray:
@@ -200,26 +246,6 @@ def print_warnings_once() -> None:
         printed.add(kind)
 
     mujoco.set_mju_user_warning(show)
-
-
-def _horizon(env: Any) -> int:
-    if env.spec is None or not env.spec.max_episode_steps:
-        raise ValueError("the environment has no time limit; pass --set env.max_episode_steps=N")
-    return env.spec.max_episode_steps
-
-
-def _action_limits(env: Any) -> tuple[np.ndarray, np.ndarray]:
-    space = env.action_space
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"actions must be a vector of continuous numbers (a Box), got {space}")
-    return space.low.astype(np.float64), space.high.astype(np.float64)
-
-
-def _observation_size(env: Any) -> int:
-    space = env.observation_space
-    if not isinstance(space, gymnasium.spaces.Box):
-        raise ValueError(f"observations must be an array of numbers (a Box), got {space}")
-    return int(np.prod(space.shape))
 
 
 def _generator_pieces(env: Any) -> np.ndarray:

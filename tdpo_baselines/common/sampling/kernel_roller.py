@@ -40,7 +40,7 @@ class KernelRoller(PolicyRoller):
         out.final_states[:] = states
         params = self.environment.params
         self._compiled(
-            params, np.atleast_2d(theta), num_steps, offsets, save_steps, self._gamma, self._workspace, tuple(out)
+            params, np.atleast_2d(theta), num_steps, offsets, save_steps, self.gamma, self._workspace, tuple(out)
         )
 
 

@@ -52,7 +52,7 @@ class PolicyRoller(ABC):
         self.is_action_limited = environment.is_action_limited & self.has_action_range  # [A]
         self.layer_sizes = (environment.observation_size, *hidden_sizes, environment.action_size)
         self.num_parameters = mlp.num_parameters(self.layer_sizes, style)
-        self._gamma = gamma
+        self.gamma = gamma
 
     def rollouts(
         self,

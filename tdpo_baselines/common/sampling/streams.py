@@ -28,6 +28,12 @@ class Segments(NamedTuple):
     is_last: np.ndarray  # [n, L] of its episode
     is_terminal: np.ndarray  # [n, L] nothing follows: the task ended, not a mere time limit
 
+    def largest(self) -> np.ndarray:
+        """Return the largest observation or reward of each stream, as networks and replay see it. [n]"""
+        arrays = self.observations, self.next_observations, self.rewards[..., None]
+        with np.errstate(over="ignore"):
+            return np.max([np.abs(array).max(axis=(1, 2)) for array in arrays], axis=0).astype(np.float32)
+
     @classmethod
     def empty(cls, offsets: np.ndarray, observation_size: int) -> "Segments":
         """Return segments for offsets [n, L, A] with zeros everywhere else."""
@@ -88,6 +94,8 @@ class Streams:
             self._advance(theta, mine, segments, done)
         everyone = Episodes(*(self._comm.gather(array, self._num_streams) for array in mine))
         require_finite("return of stream", everyone.returns + everyone.ended_returns)  # raised on all ranks
+        largest = self._comm.gather(segments.largest(), self._num_streams)
+        require_finite("observation or reward, in float32, of stream", largest)
         self.episodes = everyone
         self._num_collected += self._num_streams * self._num_steps
         return segments

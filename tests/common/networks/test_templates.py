@@ -55,6 +55,22 @@ def test_numbers_that_print_alike_are_told_apart():
         assert np.array_equal(result, np.ones(2000) * scale)
 
 
+def test_closures_keep_their_values():
+    def make(scale):
+        return lambda x: scale * x
+
+    assert [compile_template(make(scale))(2.0) for scale in (3.0, 4.0)] == [6.0, 8.0]
+
+
+def test_functions_without_a_file_are_told_apart_by_their_code():
+    results = []
+    for number in (1, 2):
+        names = {"__name__": "typed"}
+        exec(compile(f"def typed(x):\n    return x + {number}\n", "<typed>", "exec"), names)
+        results.append(compile_template(names["typed"])(5))
+    assert results == [6, 7]
+
+
 def test_the_same_binding_is_compiled_once():
     first = compile_template(template, function=double, CONSTANT=7)
     assert compile_template(template, function=double, CONSTANT=7) is first

@@ -1,9 +1,13 @@
+import errno
+
 import numpy as np
 import pytest
 
 from tdpo_baselines.common.parallel.checks import (
     NotFinite,
     TooLittleMemory,
+    describe_shortage,
+    is_finite,
     require_finite,
     require_memory,
     require_trajectories,
@@ -24,6 +28,29 @@ def test_memory_counts_all_ranks_of_the_host(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
     with pytest.raises(TooLittleMemory, match=r"4 rank\(s\)"):
         require_memory("hidden_sizes", 126)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "out of memory, with a limit of 5 GB"),
+        (OSError(errno.ENOMEM, "x"), "out of memory"),
+        (ImportError("libtensorflow_cc.so.2: failed to map segment from shared object"), "out of memory"),
+        (OSError(errno.EMFILE, "x"), "too many open files; raise the limit with ulimit -n"),
+        (OSError(errno.ENOSPC, "x"), ""),
+        (ValueError("x"), ""),
+    ],
+)
+def test_error_about_a_limit_of_the_machine_is_explained(monkeypatch, error, words):
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (5 * 10**9, 0))
+    text = describe_shortage(error)
+    assert text.startswith(words) and bool(text) == bool(words)
+
+
+@pytest.mark.parametrize("values", [[1e200, 1.0], [0.0, 0.0]])
+def test_finite_numbers_are_finite_also_where_their_squares_are_not(values):
+    assert is_finite(np.array(values))
+    assert not is_finite(np.array([*values, np.nan])) and not is_finite(np.array([*values, -np.inf]))
 
 
 def test_every_rank_needs_a_trajectory():

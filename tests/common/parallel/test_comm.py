@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from programs import mpi_environment
 
-from tdpo_baselines.common.parallel.comm import Comm, Refused
+from tdpo_baselines.common.parallel.comm import Comm, Refused, connect
 
 
 class Rank(Comm):
@@ -149,3 +149,15 @@ def test_missing_mpi4py_under_mpirun_says_what_to_install():
     environment = {**os.environ, "OMPI_COMM_WORLD_RANK": "0"}
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert "pip install" in process.stderr and "started as rank 0 of several" in process.stderr
+
+
+def test_task_of_a_slurm_step_without_a_common_mpi_trains_alone_only_if_it_is_asked_to(monkeypatch):
+    for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match="started as one of 4 tasks without a common MPI; .* --ranks 1 trains alone"):
+        connect()
+    assert connect(is_alone=True).size == 1
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "1")
+    assert connect().size == 1

@@ -3,7 +3,7 @@ import pytest
 from tdpo_baselines.common.parallel import launcher
 
 NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-         "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")  # fmt: skip
+         "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMI_SIZE", "MPI_LOCALNRANKS")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -33,25 +33,31 @@ def test_numbers_of_ranks_are_those_of_mpirun_or_of_the_slurm_step(monkeypatch):
     assert launcher.num_expected() == 2 and launcher.num_local_ranks() == 1
 
 
-def test_one_rank_needs_no_mpirun():
-    assert launcher.mpirun_command(1) == []
+def test_mpiexec_of_mpich_inside_of_a_slurm_step_counts_and_not_the_step(monkeypatch):
+    values = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}
+    for name, value in (values | {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "2"}).items():
+        monkeypatch.setenv(name, value)
+    assert (launcher.rank(), launcher.num_expected(), launcher.num_local_ranks()) == (1, 4, 2)
 
 
-@pytest.mark.parametrize("num_ranks", [0, -1, 1.5, True, "2"])
-def test_ranks_must_be_a_number_of_at_least_one(num_ranks):
-    with pytest.raises(ValueError, match="ranks must be a whole number of at least 1"):
-        launcher.mpirun_command(num_ranks)
+def test_variable_that_is_no_number_is_not_of_a_launcher(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "abc")
+    assert launcher.rank() is None
+    monkeypatch.setenv("PMI_RANK", "2")
+    assert launcher.rank() == 2
 
 
-def test_mpirun_is_the_named_one_or_that_beside_python_or_that_of_the_path(monkeypatch, tmp_path):
-    monkeypatch.setenv("MPIRUN", "/my/mpirun")
-    assert launcher.mpirun_command(3) == ["/my/mpirun", "-np", "3"]
-    monkeypatch.delenv("MPIRUN")
-    monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match=r"tdpo_baselines\[mpi\]"):
-        launcher.mpirun_command(2)
-    for folder in (tmp_path, tmp_path / "bin"):
-        folder.mkdir(exist_ok=True)
-        (folder / "mpirun").touch(mode=0o755)
-        assert launcher.mpirun_command(2)[0] == str(folder / "mpirun")
+@pytest.mark.parametrize(("rank", "num", "words"), [
+    ("0", "1", ""),
+    ("1", "100000", ""),
+    ("0", "100000", f"100000 ranks are starting; 100000 of them share {launcher.num_cores()} core(s) of this host"),
+])  # fmt: skip
+def test_rank_0_of_several_says_how_many_would_be_faster(monkeypatch, capsys, rank, num, words):
+    for name, value in (("RANK", rank), ("SIZE", num), ("LOCAL_SIZE", num)):
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
+    launcher.announce()
+    printed = capsys.readouterr().out
+    assert printed.startswith(words) and bool(printed) == bool(words)
+    monkeypatch.setattr("sys.argv", ["run", "--quiet"])
+    launcher.announce()
+    assert capsys.readouterr().out == ""

@@ -12,9 +12,9 @@ def test_streams_differ_by_seed_purpose_iteration_and_item():
 
 
 def test_numbers_of_the_purposes_never_change():
-    assert list(PURPOSES.items())[:9] == [
+    assert list(PURPOSES.items())[:10] == [
         ("weights", 0), ("plan", 1), ("evaluation", 2), ("line_search", 3), ("actions", 4), ("starts", 5),
-        ("minibatches", 6), ("value_weights", 7), ("noise", 8),
+        ("minibatches", 6), ("value_weights", 7), ("noise", 8), ("selection", 9),
     ]  # fmt: skip
     assert len(set(PURPOSES.values())) == len(PURPOSES)
 

@@ -12,6 +12,8 @@ IS_RESTORED = {"InvertedPendulum-v5": True, "Hopper-v5": True, "Ant-v5": False, 
 
 
 def make(name, **options):
+    if name in registry.TWINS:
+        options["compiled"] = "false"
     return registry.make_environment(name, registry.resolve_options(name, options))
 
 
@@ -82,6 +84,44 @@ def test_environment_that_is_not_reproducible_is_refused():
         make("test/Unseeded-v0")
 
 
+def make_careless(**options):
+    return GymEnvironment(gymnasium.make("careless:Careless-v0", disable_env_checker=True, **options))
+
+
+def test_action_is_recorded_as_it_was_taken_though_the_environment_writes_into_it():
+    environment, action = make_careless(fault="writes", first=1), np.array([2.0, -0.25])
+    environment.reset(1)
+    environment.step(action)
+    assert action.tolist() == [1.0, -0.25]
+    state = environment.save()
+    assert state[1 + 3 + 1 :][:2].tolist() == [1.0, -0.25]  # after step count, observation and seed
+
+
+@pytest.mark.parametrize("fault", ["nan at the end", "random reward"])
+def test_episode_with_a_number_that_is_not_finite_ends_without_a_reward(capfd, fault):
+    environment = make_careless(fault=fault, first=70)
+    environment.reset(1)
+    if fault == "random reward":  # of an action, not of the environment
+        results = environment.step(np.array([np.nan, 0.0]))
+        what = "action 0 is nan after 0 step(s)"
+    else:
+        results = [environment.step(np.zeros(2)) for _ in range(70)][-1]
+        what = "observation 0 is nan after 70 step(s)"
+    assert np.isnan(results[1]) and results[2:] == (True, False)
+    assert capfd.readouterr().err == f"[rank 0] Careless-v0: {what} of an episode\n"
+
+
+def test_replay_that_leads_elsewhere_is_an_error():
+    environment = make_careless(fault="random", first=70)  # later than the self-test sees
+    environment.reset(1)
+    for _ in range(75):
+        environment.step(np.zeros(2))
+    state = environment.save()
+    environment.reset(2)
+    with pytest.raises(ValueError, match=r"Careless-v0: 75 step\(s\) again lead elsewhere, .* `self.np_random`"):
+        environment.load(state)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -94,9 +134,7 @@ def test_unsuitable_environment_is_refused_with_a_reason(name, options, message)
         make(name, **options)
 
 
-def test_environment_without_a_time_limit_or_with_other_observations_is_refused():
-    with pytest.raises(ValueError, match="no time limit; pass --set env.max_episode_steps=N"):
-        GymEnvironment(Unseeded())
+def test_environment_with_other_observations_is_refused():
     env = gymnasium.make("CliffWalking-v1", max_episode_steps=5)
     env.action_space = Unseeded.action_space
     with pytest.raises(ValueError, match=r"observations must be an array of numbers .* got Discrete\(48\)"):

@@ -1,8 +1,9 @@
+import gymnasium
 import numpy as np
 import pytest
 
 from tdpo_baselines.common.networks import mlp
-from tdpo_baselines.common.sampling.gym_roller import GymRoller
+from tdpo_baselines.common.sampling.gym_roller import GymEnvironment, GymRoller
 from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.contracts import Roller
 
@@ -16,6 +17,8 @@ IS_RESTORED = {
 
 
 def make(name, **options):
+    if name in registry.TWINS:
+        options["compiled"] = "false"
     return registry.make_environment(name, registry.resolve_options(name, options))
 
 
@@ -82,3 +85,15 @@ def test_observation_of_a_state_is_the_one_the_policy_sees():
     starts = roller.start_states(np.array([[0.2]]))
     rollouts = roller.rollouts(initial_policy(roller), starts, num_recorded=1)
     assert np.array_equal(roller.observe(starts[0]), rollouts.observations[0, 0])
+
+
+@pytest.mark.parametrize("fault", ["", "random reward"])
+def test_rollout_that_a_branch_cannot_repeat_is_an_error(fault):
+    env = gymnasium.make("careless:Careless-v0", disable_env_checker=True, fault=fault, first=70)
+    roller = GymRoller(GymEnvironment(env), (8,), 0.9)
+    theta, starts, times = initial_policy(roller), roller.start_states(np.array([[0.2]])), np.array([[3, 40, 90]])
+    if not fault:
+        assert roller.rollouts(theta, starts, save_steps=times).lengths[0] == 100
+        return
+    with pytest.raises(ValueError, match="rewards after step 40 of an episode differ in a branch"):
+        roller.rollouts(theta, starts, save_steps=times)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.seeding import generator
-from tdpo_baselines.common.sampling.gym_roller import NUM_SEEDS, GymRoller
+from tdpo_baselines.common.sampling.gym_roller import NUM_SEEDS, GymEnvironment, GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.common.sampling.streams import TIME_LIMITS, Streams
 from tdpo_baselines.harness import registry
@@ -50,6 +51,20 @@ def test_episode_cut_off_with_its_segment_does_not_continue():
     np.testing.assert_array_equal(segments.is_terminal, segments.is_last)
 
 
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("nan at the end", "return of stream"), ("large at the end", "observation or reward, in float32, of stream")],
+)
+def test_final_observation_that_is_not_finite_stops_the_run_before_it_is_learned_from(fault, message):
+    env = gymnasium.make("careless:Careless-v0", disable_env_checker=True, fault=fault, first=70)
+    roller = GymRoller(GymEnvironment(env), (4,), GAMMA)
+    streams = Streams(roller, Comm(), 0, num_streams=2, num_steps=40, gamma=GAMMA)
+    theta, offsets = np.zeros(roller.num_parameters), np.zeros((2, 40, 2))
+    streams.collect(theta, offsets, 0)
+    with pytest.raises(NotFinite, match=message):
+        streams.collect(theta, offsets, 1)
+
+
 @pytest.mark.parametrize("is_horizon_terminal", [False, True])
 @pytest.mark.parametrize("time_limit", TIME_LIMITS)
 def test_limit_is_terminal_if_the_option_or_by_default_the_environment_says_so(time_limit, is_horizon_terminal):
@@ -69,7 +84,8 @@ def test_limit_is_terminal_if_the_option_or_by_default_the_environment_says_so(t
 def test_segments_are_the_steps_of_a_plain_loop(name, num_ends):
     """Over three updates, with episodes that continue, and end by the environment or by its time limit."""
     limit, num_steps = 45, 60
-    environment = registry.make_environment(name, registry.resolve_options(name, {"max_episode_steps": limit}))
+    options = {"max_episode_steps": limit} | ({"compiled": False} if name in registry.TWINS else {})
+    environment = registry.make_environment(name, registry.resolve_options(name, options))
     roller = GymRoller(environment, (8,), GAMMA)
     theta = mlp.init_parameters(roller.layer_sizes, np.random.default_rng(1), 1.0)
     streams = Streams(roller, Comm(), 3, num_streams=2, num_steps=num_steps, gamma=GAMMA)

@@ -7,6 +7,7 @@ from leg_states import place
 
 from envs.leg import kernels, model, report
 from envs.leg.params import POSITION
+from envs.mujoco.memory import memory
 
 
 def test_mass_matrix_and_kinematics_are_those_specified():
@@ -33,7 +34,7 @@ def test_mass_matrix_and_kinematics_are_those_specified():
 @pytest.mark.parametrize(("name", "size"), [("qpos", 3), ("qvel", 3), ("ctrl", 2), ("sensordata", 4), ("site_xpos", 6)])
 def test_addresses_are_those_of_mujocos_arrays(name, size):
     _, data = model.load("compliant")
-    view = model.memory(getattr(model.find_addresses("compliant"), name), size)
+    view = memory(getattr(model.find_addresses("compliant"), name), size)
     getattr(data, name).flat[:] = np.arange(size) + 0.5
     assert np.array_equal(view, np.arange(size) + 0.5)
 
