@@ -162,14 +162,15 @@ def train(learner, config, comm, calls: list[Message]) -> tuple[float, list[Mess
 
     learner.iterate = marked
     num_iterations = NUM_WARM_UP + NUM_RECORDED + 1  # the last one writes a checkpoint
-    folder = comm.on_root(tempfile.mkdtemp)
-    comm.on_root(RunFolder(folder).create)
+    folder = RunFolder(comm.on_root(tempfile.mkdtemp))
+    comm.on_root(folder.create)
+    comm.on_root(folder.lock)
     budget = Budget(num_timesteps=10**18, num_iterations=num_iterations)
     quiet = Console(is_quiet=True)
-    training = Training([lambda: learner], config, RunFolder(folder), comm, budget, quiet, StopRequest())
+    training = Training([lambda: learner], config, folder, comm, budget, quiet, StopRequest())
     training.prepare(is_resumed=False)
     training.run()
-    comm.on_root(lambda: shutil.rmtree(folder))
+    comm.on_root(lambda: shutil.rmtree(folder.path))
     learner.iterate = iterate
     first, last = begins[NUM_WARM_UP][1], begins[-1][1]
     return begins[1][0] - begins[0][0], calls[first:last]
