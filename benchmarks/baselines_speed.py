@@ -60,7 +60,7 @@ def measure_ours(algorithm, environments, network, _, num_steps) -> float:
     """Return our steps per second."""
     from tdpo_baselines.common.parallel.comm import Comm
     from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
 
     prepare_environment()
     load_tensorflow()

@@ -14,7 +14,7 @@ from envs.leg.model import load
 from envs.leg.params import POSITION, TORQUE
 from envs.mujoco.memory import memory, mj_step
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 ROUNDS = 15
 NUM_ROLLOUTS = 2

@@ -18,7 +18,7 @@ from numba import njit
 
 from envs.mujoco.memory import INTEGRATION, memory, mj_setState, mj_step
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 ROUNDS = 9
 MIN_STEPS = 2000  # of a round

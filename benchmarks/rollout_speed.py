@@ -11,7 +11,7 @@ from table import add_row
 
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 SECONDS = 3.0
 ROUNDS = 3

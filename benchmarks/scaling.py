@@ -46,7 +46,7 @@ def measure(environment: str, num_trajectories: int, launched: float) -> None:
 
     prepare_environment()
     from tdpo_baselines.common.parallel.comm import connect
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
     from tdpo_baselines.tdpo import Learner
 
     run = resolve_run(environment, num_trajectories)
@@ -148,11 +148,11 @@ def count_messages(messages: list[Message]) -> list[list]:
 
 def train(learner, config, comm, calls: list[Message]) -> tuple[float, list[Message]]:
     """Train for a few iterations; return the seconds of the first and the messages of the recorded ones."""
-    from tdpo_baselines.harness.budget import Budget
-    from tdpo_baselines.harness.logger import Console
-    from tdpo_baselines.harness.run_folder import RunFolder
     from tdpo_baselines.harness.stop_request import StopRequest
     from tdpo_baselines.harness.training import Training
+    from tdpo_baselines.options.budget import Budget
+    from tdpo_baselines.storage.logger import Console
+    from tdpo_baselines.storage.run_folder import RunFolder
 
     begins, iterate = [], learner.iterate
 
@@ -231,7 +231,7 @@ def measure_work(environment: str, num_trajectories: int, timesteps: int, comm, 
 
     Schedules are those after `timesteps`; the policy is an early one.
     """
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
     from tdpo_baselines.tdpo import Learner, tdpo
 
     run = resolve_run(environment, num_trajectories)

@@ -11,7 +11,7 @@ import time
 from tdpo_baselines.common.learners import replay_learner
 from tdpo_baselines.common.parallel.comm import connect
 from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 from tdpo_baselines.td3 import Config, Learner
 
 ENVIRONMENT = "pendulum-20hz"

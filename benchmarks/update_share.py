@@ -24,13 +24,13 @@ from table import add_row
 
 from tdpo_baselines.common.parallel.comm import connect
 from tdpo_baselines.common.sampling.rollouts import PolicyRoller
-from tdpo_baselines.harness import checkpoint
 from tdpo_baselines.harness.resolve import resolve
-from tdpo_baselines.harness.run_folder import RunFolder
 from tdpo_baselines.harness.session import set_up
 from tdpo_baselines.harness.stop_request import StopRequest
 from tdpo_baselines.plot import read_progress
 from tdpo_baselines.run import parse
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunFolder
 
 SIZE = ("num_trajectories=48", "num_branches=4")
 CASES = {  # environment, iterations of warm-up and of the measurement, preset, changes of options

@@ -45,7 +45,7 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 def options(algorithm: str) -> str:
     """Return the options of an algorithm with defaults, ranges and meanings, a table per group."""
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
 
     groups: dict[str, list] = {}
     for field in dataclasses.fields(registry.algorithm(algorithm).Config):
@@ -57,7 +57,7 @@ def options(algorithm: str) -> str:
 
 def text(value) -> str:
     """Return a value as it is typed on the command line."""
-    from tdpo_baselines.harness.config import to_text
+    from tdpo_baselines.options.config import to_text
 
     return to_text(value)
 
@@ -84,7 +84,7 @@ def presets(algorithm: str) -> str:
 
 def environments() -> str:
     """Return the names of our environments with their Gymnasium ids, fixed options and sizes."""
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
 
     rows = []
     for name, (env_id, fixed) in registry.ENVIRONMENTS.items():
@@ -97,7 +97,7 @@ def environments() -> str:
 
 def environment_options(name: str) -> str:
     """Return the options of an environment with defaults and meanings, without those that all environments have."""
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
 
     defaults, meanings = registry.environment_options(name), registry.option_meanings(name)
     rows = [

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tdpo_baselines.evaluate import Trained, evaluate, load
+from tdpo_baselines.evaluating.trained import AGENTS
 from tdpo_baselines.export import export
-from tdpo_baselines.harness.budget import format_count
-from tdpo_baselines.harness.run_folder import RunFolder
-from tdpo_baselines.harness.trained import AGENTS
+from tdpo_baselines.options.budget import format_count
 from tdpo_baselines.plot import read_progress
+from tdpo_baselines.storage.run_folder import RunFolder
 
 NUM_EPISODES, EVALUATION_SEED = 100, 1  # no seed that anything was chosen by
 

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(describe())
         return 0
     if command not in COMMANDS:
-        from .harness.config import did_you_mean
+        from .options.config import did_you_mean
 
         near = did_you_mean(command, COMMANDS)
         print(f"error: unknown command {command!r}{near}; choose one of {', '.join(COMMANDS)}", file=sys.stderr)

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from .common.parallel import launcher, mpirun
-from .harness import callables
-from .harness.config import to_text
-from .harness.logger import ProgressReader, Tail
+from .evaluating.trained import Trained, load
 from .harness.resolve import BUDGET
-from .harness.run_folder import RunFolder, default_path
 from .harness.stop_request import EXIT_STOPPED
-from .harness.trained import Trained, load
+from .options import callables
+from .options.config import to_text
 from .run import EXIT_INVALID_INPUT
+from .storage.logger import ProgressReader, Tail
+from .storage.run_folder import RunFolder, default_path
 
 __all__ = ["Trained", "load", "train"]
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from .common.parallel.comm import Comm, Refused, connect
 from .common.parallel.tensorflow_setup import prepare_environment
-from .harness.config import parse_number
-from .harness.robustness import Sweep, parse_ranges, sweep
-from .harness.trained import PRETRAINED, Evaluation, Trained, evaluate, load
+from .evaluating.robustness import Sweep, parse_ranges, sweep
+from .evaluating.trained import PRETRAINED, Evaluation, Trained, evaluate, load
+from .options.config import parse_number
 from .plot import draw_sweeps
 from .run import EXIT_INVALID_INPUT, Parser, refuse
 from .viewing.episode import median_episode

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from .common.parallel.tensorflow_setup import prepare_environment
+from .evaluating.trained import Trained, load
 from .exporting import arrays, c_code, contract, onnx_model, tensorflow_model
 from .exporting.controller import NO_SAFETY, Controller, Safety
 from .exporting.policy import make_policy, record_observations
-from .harness.config import parse_number
-from .harness.run_folder import versions
-from .harness.trained import Trained, load
+from .options.config import parse_number
+from .storage.run_folder import versions
 
 FILES = {
     "c": ["{}.h", "{}_check.c"],

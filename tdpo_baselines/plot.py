@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .harness.logger import NothingYet, read_columns
-from .harness.robustness import Sweep
-from .harness.run_folder import RunFolder
+from .evaluating.robustness import Sweep
+from .storage.logger import NothingYet, read_columns
+from .storage.run_folder import RunFolder
 
 LABELS = {
     "return_mean": "mean return per update, while training",

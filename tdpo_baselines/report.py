@@ -14,9 +14,9 @@ import numpy as np
 
 from .common.parallel.tensorflow_setup import prepare_environment
 from .evaluate import as_values, finite
-from .harness.run_folder import RunFolder
-from .harness.trained import PRETRAINED, Evaluation, evaluate, load
+from .evaluating.trained import PRETRAINED, Evaluation, evaluate, load
 from .plot import read_progress
+from .storage.run_folder import RunFolder
 from .viewing.episode import Episode, median_episode
 from .viewing.mujoco_frames import set_opengl_aside
 from .viewing.page import make_page

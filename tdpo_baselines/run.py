@@ -46,7 +46,7 @@ def make_parser() -> Parser:
     """Return the parser of the command line."""
     from dataclasses import fields
 
-    from .harness.budget import Budget
+    from .options.budget import Budget
 
     parser = Parser(
         prog="python -m tdpo_baselines.run",
@@ -154,7 +154,7 @@ def read_ranks(text: str | None) -> int | None:
     """Return the number of ranks that --ranks asks for; raise ValueError if mpirun has started another number."""
     if text is None:
         return None
-    from .harness.config import parse_count
+    from .options.config import parse_count
 
     num, started = parse_count("ranks", text, low=1), launcher.num_expected()
     if launcher.rank() is not None and started not in (None, num):
@@ -165,7 +165,7 @@ def read_ranks(text: str | None) -> int | None:
 def watch_environments(seconds: str) -> None:
     """End the job if a step of an environment takes this long."""
     from .common.sampling import watchdog
-    from .harness.budget import Budget
+    from .options.budget import Budget
 
     limit = Budget.from_values({"step_timeout": seconds}).step_timeout
     assert limit is not None
@@ -184,8 +184,8 @@ def refuse(error: Exception) -> int:
 
 def show_help(parsed: argparse.Namespace) -> None:
     """Print what --help or --list asks for."""
-    from .harness import registry
     from .harness.resolve import describe_options
+    from .options import registry
 
     with contextlib.suppress(BrokenPipeError):  # of `| head`
         if parsed.list:
@@ -203,8 +203,8 @@ def train(parsed: argparse.Namespace, run: "Run", comm, stop: StopRequest) -> in
     """Train on all ranks. Errors that all ranks know of end the job in order; any other ends it at once."""
     from .common.parallel.checks import BadEnvironment, NotFinite, describe_shortage
     from .common.parallel.comm import Refused, rank_traceback
-    from .harness.run_folder import RunFolder, default_path
     from .harness.session import set_up
+    from .storage.run_folder import RunFolder, default_path
 
     config, exit_code = run.config, EXIT_INVALID_INPUT
     folder = RunFolder(parsed.log_dir or default_path(config.algorithm, config.environment, config.seed))

@@ -63,7 +63,7 @@ def find_definition(parsed: argparse.Namespace):
 
 def check(parsed: argparse.Namespace) -> None:
     """Raise ValueError for invalid arguments."""
-    from .harness.config import did_you_mean
+    from .options.config import did_you_mean
     from .tuning.libraries import LIBRARIES, require
 
     for name in ("jobs", "evaluations", "fresh_seeds", "batch"):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .harness.logger import COLUMNS_OF_RUNS, ProgressReader, format_time
-from .harness.run_folder import RunFolder
+from .storage.logger import COLUMNS_OF_RUNS, ProgressReader, format_time
+from .storage.run_folder import RunFolder
 from .viewing.terminal import draw_curve, printable
 
 SECONDS_OF_RATE = 60.0  # the speed is that of the last minute

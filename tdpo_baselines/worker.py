@@ -13,7 +13,7 @@ def main(arguments: list[str] | None = None) -> int:
     prepare_environment()  # before anything imports NumPy
     with StopRequest(is_starting=True) as stop:
         from .common.parallel.comm import connect
-        from .harness import callables
+        from .options import callables
 
         try:
             comm = connect()

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.evaluate import as_values, describe, main, parse_start_values
+from tdpo_baselines.evaluating.trained import AGENTS, Evaluation, Trained, evaluate, load
 from tdpo_baselines.export import export
-from tdpo_baselines.harness import checkpoint, registry
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
-from tdpo_baselines.harness.trained import AGENTS, Evaluation, Trained, evaluate, load
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 OPTIONS = {"hidden_sizes": [4]}
 

@@ -12,8 +12,9 @@ from controllers import compile_c
 from tdpo_baselines import run as run_program
 from tdpo_baselines.evaluate import load
 from tdpo_baselines.export import FILES, export, main
-from tdpo_baselines.harness import checkpoint, registry
-from tdpo_baselines.harness.run_folder import RunFolder
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunFolder
 
 ON_POLICY = "steps_per_trajectory=64 hidden_sizes=8,8"
 OFF_POLICY = (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tdpo_baselines import plot
-from tdpo_baselines.harness.robustness import Sweep
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
+from tdpo_baselines.evaluating.robustness import Sweep
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 
 def make_run(path, seed=0, sign=-1.0, algorithm="tdpo", num_rows=5):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tdpo_baselines import plot, run, watch
 from tdpo_baselines.common import files
-from tdpo_baselines.harness import registry
-from tdpo_baselines.harness.config import parse_like
-from tdpo_baselines.harness.logger import COLUMNS_OF_RUNS, ProgressReader
+from tdpo_baselines.evaluating.trained import Trained
 from tdpo_baselines.harness.resolve import resolve
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
-from tdpo_baselines.harness.trained import Trained
+from tdpo_baselines.options import registry
+from tdpo_baselines.options.config import parse_like
+from tdpo_baselines.storage.logger import COLUMNS_OF_RUNS, ProgressReader
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 CONFIG = json.loads((EXAMPLE / "config.json").read_text())
 LINES = (EXAMPLE / "progress.csv").read_text().splitlines()

@@ -11,7 +11,7 @@ import pytest
 from programs import ROOT, deterministic_part, kill_after_rows, mpi_environment
 from small_run import SMALL
 
-from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.storage import checkpoint
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from programs import ROOT
 
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 from tdpo_baselines.watch import LEAVE, WatchedRun, find_runs, main, make_frame
 
 HEADER = "iteration,total_timesteps,return_mean,payoff,wall_time,steps_per_second\n"

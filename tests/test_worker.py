@@ -6,7 +6,7 @@ import sys
 import gymnasium
 from programs import ROOT
 
-from tdpo_baselines.harness import callables
+from tdpo_baselines.options import callables
 
 ARGUMENTS = ["--num_iterations", "2", "--num_trajectories", "2", "--quiet", "--log_dir"]
 

@@ -32,8 +32,8 @@ from ..common.learners.settings import no_exploration
 from ..common.optim.adam import Adam
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..harness.config import option, paper
-from ..harness.contracts import Roller, State
+from ..contracts import Roller, State
+from ..options.config import option, paper
 
 exploration = no_exploration
 es = partial(option, group="Options of OpenAI-ES")

@@ -33,8 +33,8 @@ from ..common.learners.settings import no_exploration
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..harness.config import ours, paper
-from ..harness.contracts import Roller, State
+from ..contracts import Roller, State
+from ..options.config import ours, paper
 
 exploration = no_exploration
 MAX_DOUBLINGS = 5  # of the population

@@ -44,7 +44,7 @@ from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
-from ..harness.config import baselines, paper
+from ..options.config import baselines, paper
 
 ADAPTATION = 1.01  # factor of the parameter noise's scale, per segment (openai/baselines)
 INITIAL_NOISE_SCALE = 0.1  # relative to each layer's parameters

@@ -11,11 +11,11 @@ import numpy as np
 from ..common.networks import mlp
 from ..common.networks.normalisation import RunningStats
 from ..common.parallel.seeding import generator
-from . import checkpoint
-from .contracts import Learner
-from .run_folder import RunConfig, RunFolder
+from ..contracts import Learner
+from ..evaluating.trained import PRETRAINED, Network, Trained, load
+from ..storage import checkpoint
+from ..storage.run_folder import RunConfig, RunFolder
 from .stages import Stage
-from .trained import PRETRAINED, Network, Trained, load
 
 
 def name_source(source: str) -> str:

@@ -11,10 +11,11 @@ from dataclasses import fields, replace
 from typing import NamedTuple
 
 from ..common.files import read_json
-from . import registry, stages
-from .budget import Budget, format_count
-from .config import did_you_mean, parse_count, split_prefix, to_text
-from .run_folder import LIMITS, RunConfig, RunFolder, default_path
+from ..options import registry
+from ..options.budget import Budget, format_count
+from ..options.config import did_you_mean, parse_count, split_prefix, to_text
+from ..storage.run_folder import LIMITS, RunConfig, RunFolder, default_path
+from . import stages
 
 BUDGET = {field.name for field in fields(Budget)}
 TIMESTEPS = "num_timesteps"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from .contracts import Component, Roller
+from ..contracts import Component, Roller
 
 NUM_STARTS = 20
 TRAINING_PER_EVALUATION = 20  # timesteps

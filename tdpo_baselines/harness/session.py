@@ -7,12 +7,14 @@ from functools import partial
 import numpy as np
 
 from ..common.parallel.comm import Comm
-from . import initial, registry, stages, tracking
-from .budget import format_count
-from .contracts import Learner
-from .logger import Console
+from ..contracts import Learner
+from ..options import registry
+from ..options.budget import format_count
+from ..storage import tracking
+from ..storage.logger import Console
+from ..storage.run_folder import LIMITS, RunFolder, versions
+from . import initial, stages
 from .resolve import Run
-from .run_folder import LIMITS, RunFolder, versions
 from .stop_request import StopRequest
 from .training import Training
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import registry
-from .config import did_you_mean, parse_count, split_prefix
-from .run_folder import RunConfig
+from ..options import registry
+from ..options.config import did_you_mean, parse_count, split_prefix
+from ..storage.run_folder import RunConfig
 
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
-    from .contracts import Environment, Learner
+    from ..contracts import Environment, Learner
 
 
 class Stage(NamedTuple):

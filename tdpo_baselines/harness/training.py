@@ -18,16 +18,16 @@ import numpy as np
 
 from ..common.parallel.checks import NotFinite, require_finite
 from ..common.parallel.comm import Comm
-from . import checkpoint
-from .budget import Budget
-from .contracts import Component, Learner, Row, State
+from ..contracts import Component, Learner, Row, State
+from ..options.budget import Budget
+from ..storage import checkpoint
+from ..storage.logger import Console, ProgressCSV, TimeLeft, format_time
+from ..storage.run_folder import RunConfig, RunFolder
+from ..storage.tracking import Trackers
 from .initial import begin_with
-from .logger import Console, ProgressCSV, TimeLeft, format_time
-from .run_folder import RunConfig, RunFolder
 from .selection import Selection
 from .stages import StagedLearner
 from .stop_request import EXIT_STOPPED, StopRequest
-from .tracking import Trackers
 
 NUM_CHECKPOINTS = 3
 ITERATIONS_BETWEEN_CHECKS = 50  # that all ranks hold the same

@@ -37,7 +37,7 @@ from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.parallel.tensorflow_setup import load_tensorflow
-from ..harness.config import baselines, paper
+from ..options.config import baselines, paper
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from ..common import files
-from ..harness.config import did_you_mean, to_text
 from ..harness.resolve import Run, resolve
-from ..harness.run_folder import RunFolder
+from ..options.config import did_you_mean, to_text
 from ..run import parse as parse_run
 from ..run import spell
+from ..storage.run_folder import RunFolder
 
 LISTS = ("cartesian", "ovat", "zip")
 OWN = ("seed", "log_dir", "resume", "quiet", "help", "list", "set")  # arguments of a run that are no parameters

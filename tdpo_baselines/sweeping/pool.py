@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common import files
-from ..harness.logger import COUNTERS, ProgressReader
 from ..harness.stop_request import EXIT_STOPPED, StopRequest
 from ..run import EXIT_FAILED, parse_and_train
+from ..storage.logger import COUNTERS, ProgressReader
 
 if TYPE_CHECKING:
     from .definition import SweepRun

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from ..common import files
-from ..harness import checkpoint
-from ..harness.logger import COUNTERS, ProgressReader
+from ..storage import checkpoint
+from ..storage.logger import COUNTERS, ProgressReader
 from .definition import SweepRun
 
 LAST = 0.1  # fraction of the timesteps over which `last_return` is taken

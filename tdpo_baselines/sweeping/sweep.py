@@ -7,8 +7,8 @@ from typing import TextIO
 
 from ..common import files
 from ..harness import stages
-from ..harness.logger import format_time
 from ..harness.stop_request import EXIT_STOPPED
+from ..storage.logger import format_time
 from .definition import SweepRun
 from .pool import NUM_ATTEMPTS, PRUNED, Journal, Prunes, train_all
 from .results import Result, read_result, run_rows, setting_rows, table, write_csv

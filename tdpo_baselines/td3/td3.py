@@ -36,7 +36,7 @@ from ..common.learners.settings import OffPolicySettings, check_off_policy, colo
 from ..common.parallel.comm import Comm
 from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
-from ..harness.config import paper
+from ..options.config import paper
 
 
 @dataclass(frozen=True)

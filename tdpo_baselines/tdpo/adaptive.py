@@ -34,7 +34,7 @@ from ..common.optim import cg
 from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..harness.contracts import Roller, State
+from ..contracts import Roller, State
 from .config import Config
 from .devine import (
     Mains,

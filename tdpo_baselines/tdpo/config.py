@@ -9,7 +9,7 @@ from ..common.learners.settings import action_range
 from ..common.networks import mlp
 from ..common.parallel.checks import require_memory, require_trajectories
 from ..common.parallel.execution import ROWS_PER_GROUP
-from ..harness.config import Settings, option, ours, paper
+from ..options.config import Settings, option, ours, paper
 
 SMALLEST = 1e-100  # value of a schedule that decays
 EVERY = "Options of all variants"

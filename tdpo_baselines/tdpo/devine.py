@@ -27,7 +27,7 @@ import numpy as np
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import stratified
 from ..common.sampling.rollouts import Rollouts
-from ..harness.contracts import Roller
+from ..contracts import Roller
 from .config import Config
 
 EARLY_FRACTION = 0.75  # of the branch times; keeps the weights of the others below four times what they were

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..common.parallel.comm import Comm
-from ..harness.contracts import Roller
+from ..contracts import Roller
 
 
 class LineSearch(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..harness.contracts import Roller, State
+from ..contracts import Roller, State
 from .adaptive import AdaptiveLearner
 from .config import Config
 

@@ -53,7 +53,7 @@ from ..common.parallel.checks import NotFinite, require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.execution import MAX_GRAM_ROWS, ROWS_PER_GROUP
 from ..common.parallel.seeding import generator
-from ..harness.contracts import Roller, State
+from ..contracts import Roller, State
 from .config import Config
 from .devine import (
     Plan,

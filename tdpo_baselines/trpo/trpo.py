@@ -40,7 +40,7 @@ from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite, require_memory
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..harness.config import baselines, ours, paper
+from ..options.config import baselines, ours, paper
 
 Product = Callable[[np.ndarray], np.ndarray]
 

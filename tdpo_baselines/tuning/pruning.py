@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from ..harness.budget import Budget
+from ..options.budget import Budget
 from ..sweeping.results import mean
 
 NUM_PARTS = 9  # of a budget; Hyperband looks after one and three of them

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..harness.config import parse_number
+from ..options.config import parse_number
 from ..sweeping.definition import Definition
 
 HORIZONS = ("gamma", "lam")

@@ -18,9 +18,9 @@ import numpy as np
 
 from ..common import files
 from ..harness import stages
-from ..harness.config import to_text
-from ..harness.logger import COUNTERS, ProgressReader
 from ..harness.stop_request import EXIT_STOPPED
+from ..options.config import to_text
+from ..storage.logger import COUNTERS, ProgressReader
 from ..sweeping.definition import Definition, SweepRun, make_run, make_runs, read
 from ..sweeping.pool import Journal, Prunes
 from ..sweeping.results import mean, read_result, write_csv

@@ -25,7 +25,7 @@ def test_clock_notes_every_stage(scaling):
 
 @pytest.mark.slow
 def test_messages_of_a_training_are_recorded_and_sent_again(scaling, monkeypatch):
-    from tdpo_baselines.harness import registry
+    from tdpo_baselines.options import registry
     from tdpo_baselines.tdpo import Learner
 
     monkeypatch.setattr(scaling, "REPLAY_SECONDS", 0.01)

@@ -19,9 +19,9 @@ from programs import ROOT
 
 from hpc import submit
 from tdpo_baselines import evaluate, export, plot, report, run, sweep, tune, watch
-from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import resolve
-from tdpo_baselines.harness.run_folder import RunFolder
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage.run_folder import RunFolder
 from tdpo_baselines.sweeping.definition import make_runs
 from tdpo_baselines.tuning.space import make_space
 
@@ -90,7 +90,7 @@ def test_simple_leg_has_the_options_of_the_stochastic_one_but_three():
     ("page", "names"), [("algorithm", ["Algorithm", "Learner", "Row", "Roller"]), ("environment", ["Environment"])]
 )
 def test_how_to_pages_quote_the_contracts(site, page, names):
-    code = (ROOT / "tdpo_baselines/harness/contracts.py").read_text()
+    code = (ROOT / "tdpo_baselines/contracts.py").read_text()
     text = text_of(site / f"howto/{page}.html")
     for node in ast.parse(code).body:
         if getattr(node, "name", "") in names:

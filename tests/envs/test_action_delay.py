@@ -8,7 +8,7 @@ from envs.pendulum import long, nlr
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.gym_roller import GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 def test_no_delay_is_the_kernel_itself():

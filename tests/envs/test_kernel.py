@@ -6,7 +6,7 @@ from envs.control.mechanics import delayed_spring_kernel
 from envs.leg.kernels import simple_kernel
 from envs.pendulum.long import long_kernel
 from envs.pendulum.nlr import nlr_kernel
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 @pytest.mark.parametrize("make", [long_kernel, nlr_kernel, simple_kernel])

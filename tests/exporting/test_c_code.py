@@ -12,7 +12,7 @@ from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.exporting import c_code
 from tdpo_baselines.exporting.controller import SafetySteps
 from tdpo_baselines.exporting.policy import make_policy
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 SAFE = SafetySteps(np.array([0.02, 0.3]), 0.4)
 

@@ -5,7 +5,7 @@ import pytest
 from controllers import make_controller
 
 from tdpo_baselines.exporting import contract
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 def make_environment(name: str, **options):

@@ -6,7 +6,7 @@ from controllers import NETWORKS, make_controller
 
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.exporting.policy import make_policy, record_observations
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 def make_roller(environment: str, algorithm: str = "tdpo", **options):

@@ -9,9 +9,9 @@ from programs import deterministic_part
 from tdpo_baselines import run
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.harness import registry
+from tdpo_baselines.evaluating.trained import Network, load
 from tdpo_baselines.harness.initial import begin_with, fit
-from tdpo_baselines.harness.trained import Network, load
+from tdpo_baselines.options import registry
 
 ENVIRONMENT = "delayed-spring"
 SMALL = ("--env", ENVIRONMENT, "--quiet", "--set", "hidden_sizes=4")

@@ -4,9 +4,9 @@ import json
 import pytest
 
 from tdpo_baselines import run
-from tdpo_baselines.harness import registry
 from tdpo_baselines.harness.resolve import choose_preset, describe_options, parse_assignment, resolve
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 ENVIRONMENTS = [*registry.ENVIRONMENTS, "Pendulum-v1", "Swimmer-v5"]
 

@@ -6,8 +6,9 @@ import pytest
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.seeding import generator
-from tdpo_baselines.harness import registry, selection
+from tdpo_baselines.harness import selection
 from tdpo_baselines.harness.selection import NUM_STARTS, Selection
+from tdpo_baselines.options import registry
 
 CONFIG = {"hidden_sizes": (4,), "num_trajectories": 4, "gamma": 0.9}
 

@@ -5,10 +5,10 @@ import pytest
 from tdpo_baselines import run
 from tdpo_baselines.common.parallel.comm import Comm, Refused
 from tdpo_baselines.harness import session
-from tdpo_baselines.harness.logger import Console
 from tdpo_baselines.harness.resolve import resolve
-from tdpo_baselines.harness.run_folder import RunFolder
 from tdpo_baselines.harness.stop_request import StopRequest
+from tdpo_baselines.storage.logger import Console
+from tdpo_baselines.storage.run_folder import RunFolder
 
 
 def resolved(*arguments: str):

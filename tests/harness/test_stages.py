@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from toy_learner import ToyLearner
 
-from tdpo_baselines.harness import registry, stages
-from tdpo_baselines.harness.run_folder import RunConfig
+from tdpo_baselines.harness import stages
 from tdpo_baselines.harness.stages import StagedLearner
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage.run_folder import RunConfig
 
 
 def resolve(**changes) -> RunConfig:

@@ -10,9 +10,10 @@ from toy_learner import TIMESTEPS, ToyLearner, toy_config, toy_training
 
 from tdpo_baselines.common.parallel.checks import NotFinite
 from tdpo_baselines.common.parallel.comm import Comm, Refused
-from tdpo_baselines.harness import checkpoint, training
-from tdpo_baselines.harness.run_folder import RunFolder
+from tdpo_baselines.harness import training
 from tdpo_baselines.harness.stop_request import EXIT_STOPPED, StopRequest
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunFolder
 
 
 def rows_of(path) -> list[dict]:

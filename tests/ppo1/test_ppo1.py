@@ -9,8 +9,8 @@ from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness import checkpoint
 from tdpo_baselines.ppo1 import ppo1
+from tdpo_baselines.storage import checkpoint
 
 SIZES = (4, 6, 2)
 

@@ -5,8 +5,8 @@ from importlib import import_module
 import pytest
 from programs import ROOT
 
-from tdpo_baselines.harness import registry
-from tdpo_baselines.harness.trained import AGENTS, load
+from tdpo_baselines.evaluating.trained import AGENTS, load
+from tdpo_baselines.options import registry
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.storage import checkpoint
 
-EXAMPLE = Path(__file__).parent.parent / "harness" / "data" / "tdpo-027a713"
+EXAMPLE = Path(__file__).parent.parent / "storage" / "data" / "tdpo-027a713"
 CHECKPOINT = Path("checkpoints", "iteration-000000003")
 FILES = {
     "config": Path("config.json"),

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.harness.budget import Budget
-from tdpo_baselines.harness.logger import Console
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
 from tdpo_baselines.harness.stop_request import StopRequest
 from tdpo_baselines.harness.training import Training
+from tdpo_baselines.options.budget import Budget
+from tdpo_baselines.storage.logger import Console
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 TIMESTEPS = 10  # of an iteration
 

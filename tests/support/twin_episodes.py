@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 from envs.gym_env import KernelEnv
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 def make_twin(name, horizon=1000):

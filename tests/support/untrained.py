@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from tdpo_baselines.harness import checkpoint, registry
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
-from tdpo_baselines.harness.trained import Trained
+from tdpo_baselines.evaluating.trained import Trained
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 OPTIONS = {"hidden_sizes": [4]}
 

@@ -6,7 +6,7 @@ import pytest
 
 from envs.control.mechanics import birotor_kernel, double_well_kernel
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 from tdpo_baselines.tdpo import Config, adaptive, tdpo
 from tdpo_baselines.tdpo.adaptive import AdaptiveLearner, Trial, draw_held_steps, draw_search_scales, spread_rows
 

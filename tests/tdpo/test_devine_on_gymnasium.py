@@ -6,7 +6,7 @@ from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.networks.jacobian import Jacobian
 from tdpo_baselines.common.parallel.seeding import generator
 from tdpo_baselines.common.sampling.gym_roller import GymRoller
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 from tdpo_baselines.tdpo import Config, devine
 from tdpo_baselines.tdpo.tdpo import make_rows
 

@@ -5,7 +5,7 @@ import pytest
 
 from envs.control.mechanics import birotor_kernel, double_well_kernel
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 from tdpo_baselines.tdpo import Config, adaptive, rivals
 from tdpo_baselines.tdpo.rivals import RivalLearner
 

@@ -7,7 +7,7 @@ import pytest
 from tdpo_baselines.common.learners.actor_critic import Policy, surrogate_and_kl
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.storage import checkpoint
 from tdpo_baselines.trpo import trpo
 
 GAMMA = 0.9

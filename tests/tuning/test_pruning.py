@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tdpo_baselines.harness.budget import Budget
+from tdpo_baselines.options.budget import Budget
 from tdpo_baselines.tuning.pruning import NUM_PARTS, Pruner, part_returns
 
 pytest.importorskip("optuna")

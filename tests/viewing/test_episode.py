@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from untrained import untrained
 
-from tdpo_baselines.harness.trained import evaluate
+from tdpo_baselines.evaluating.trained import evaluate
 from tdpo_baselines.viewing.episode import Episode, median_episode
 
 

@@ -8,7 +8,7 @@ from PIL import Image
 from untrained import untrained, write_run
 
 from tdpo_baselines import evaluate as command
-from tdpo_baselines.harness.trained import evaluate
+from tdpo_baselines.evaluating.trained import evaluate
 from tdpo_baselines.viewing import film
 from tdpo_baselines.viewing.film import check_file, make_film
 from tdpo_baselines.viewing.mujoco_frames import NoOpenGL

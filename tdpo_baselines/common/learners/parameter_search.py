@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...harness.config import Settings, ours, paper
-from ...harness.contracts import Roller, State
+from ...contracts import Roller, State
+from ...options.config import Settings, ours, paper
 from ..networks import mlp
 from ..networks.normalisation import RunningStats, fold_normalisation, unfold_normalisation
 from ..parallel.checks import NotFinite, require_finite, require_memory, require_trajectories

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ...harness.config import Settings, baselines, ours, paper
+from ...options.config import Settings, baselines, ours, paper
 from ..networks import mlp
 from ..parallel import launcher
 from ..parallel.checks import require_memory, require_trajectories

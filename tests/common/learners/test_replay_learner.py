@@ -13,7 +13,7 @@ from tdpo_baselines.common.optim.adam import Adam
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.replay import Transitions
 from tdpo_baselines.ddpg import ddpg
-from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.storage import checkpoint
 from tdpo_baselines.td3 import td3
 
 

@@ -7,7 +7,7 @@ import pytest
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling import classic_gym
 from tdpo_baselines.common.sampling.gym_roller import GymRoller
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 def make(name, **options):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.sampling.gym_environment import GymEnvironment
-from tdpo_baselines.harness import registry
-from tdpo_baselines.harness.contracts import Environment
+from tdpo_baselines.contracts import Environment
+from tdpo_baselines.options import registry
 
 IS_RESTORED = {"InvertedPendulum-v5": True, "Hopper-v5": True, "Ant-v5": False, "Pendulum-v1": False}
 

@@ -4,8 +4,8 @@ import pytest
 
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.gym_roller import GymEnvironment, GymRoller
-from tdpo_baselines.harness import registry
-from tdpo_baselines.harness.contracts import Roller
+from tdpo_baselines.contracts import Roller
+from tdpo_baselines.options import registry
 
 IS_RESTORED = {
     "InvertedPendulum-v5": True,

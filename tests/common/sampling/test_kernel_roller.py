@@ -4,7 +4,7 @@ import pytest
 
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
-from tdpo_baselines.harness.contracts import Environment, Roller
+from tdpo_baselines.contracts import Environment, Roller
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tdpo_baselines.common.parallel.seeding import generator
 from tdpo_baselines.common.sampling.gym_roller import NUM_SEEDS, GymEnvironment, GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.common.sampling.streams import TIME_LIMITS, Streams
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 GAMMA = 0.9
 

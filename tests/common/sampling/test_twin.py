@@ -11,7 +11,7 @@ from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.gym_roller import GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.common.sampling.twin import is_twin
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 from tdpo_baselines.tdpo import Config
 from tdpo_baselines.tdpo.adaptive import AdaptiveLearner
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.harness.robustness import Range, choose_values, parse_ranges, sweep
-from tdpo_baselines.harness.trained import load
+from tdpo_baselines.evaluating.robustness import Range, choose_values, parse_ranges, sweep
+from tdpo_baselines.evaluating.trained import load
 
 
 @pytest.fixture(scope="module")

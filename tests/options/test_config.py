@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tdpo_baselines.harness import config
+from tdpo_baselines.options import config
 
 
 @dataclass(frozen=True)

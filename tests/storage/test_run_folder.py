@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tdpo_baselines.harness import checkpoint
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder, versions
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder, versions
 
 CONFIG = RunConfig("tdpo", "leg", 3, {"gamma": 0.9, "hidden_sizes": [4]}, {"contact": "compliant"}, [{"timesteps": 5}])
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from envs.kernel import Criterion
+from tdpo_baselines.evaluating.trained import Trained, evaluate, judge, load
 from tdpo_baselines.export import export
-from tdpo_baselines.harness import callables, checkpoint, registry
-from tdpo_baselines.harness.run_folder import RunConfig, RunFolder
-from tdpo_baselines.harness.trained import Trained, evaluate, judge, load
+from tdpo_baselines.options import callables, registry
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunConfig, RunFolder
 
 ENVIRONMENT = "pendulum-20hz"
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.parallel.comm import Comm
-from . import registry
-from .config import did_you_mean, parse_number
+from ..options import registry
+from ..options.config import did_you_mean, parse_number
 from .trained import Evaluation, Trained, evaluate
 
 FORM = "NAME=LOW:HIGH or NAME=LOW:HIGH:NUMBER, one or two of them with a comma between"

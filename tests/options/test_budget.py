@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from tdpo_baselines import run
-from tdpo_baselines.harness.budget import Budget, format_count
 from tdpo_baselines.harness.resolve import resolve
+from tdpo_baselines.options.budget import Budget, format_count
 
 
 def budget(*arguments: str) -> Budget:

@@ -6,7 +6,7 @@ import gymnasium
 import pytest
 
 from envs.kernel import Kernel
-from tdpo_baselines.harness import registry
+from tdpo_baselines.options import registry
 
 
 def test_unknown_algorithm_is_named_with_the_nearest():

@@ -17,7 +17,7 @@ from pathlib import Path
 from .. import __version__
 from ..common import files
 from ..common.parallel import launcher
-from . import callables
+from ..options import callables
 from .upgrade import ADDED_OPTIONS, REMOVED_OPTIONS
 
 LIMITS = ("num_timesteps", "num_iterations")  # that a resumed or repeated run keeps unless one is given

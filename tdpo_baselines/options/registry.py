@@ -19,7 +19,7 @@ from . import callables
 from .config import did_you_mean, parse_like, split_prefix
 
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
-    from .contracts import Algorithm, Environment, Roller
+    from ..contracts import Algorithm, Environment, Roller
 
 ALGORITHMS = {name: f"tdpo_baselines.{name}" for name in ("tdpo", "trpo", "ppo1", "ddpg", "td3", "ars", "cma")}
 

@@ -9,9 +9,10 @@ import pytest
 
 from tdpo_baselines import evaluate, run
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
-from tdpo_baselines.harness import checkpoint, registry
-from tdpo_baselines.harness.run_folder import RunConfig
-from tdpo_baselines.harness.upgrade import OLD_NAMES, is_old, upgrade
+from tdpo_baselines.options import registry
+from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage.run_folder import RunConfig
+from tdpo_baselines.storage.upgrade import OLD_NAMES, is_old, upgrade
 
 DATA = Path(__file__).parent / "data"
 TD3 = "batch_size=8 buffer_size=60 steps_per_round=100 updates_per_round=2 rounds_per_iteration=2 random_timesteps=100"

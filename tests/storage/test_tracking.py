@@ -7,8 +7,8 @@ from programs import deterministic_part
 from small_run import SMALL
 from toy_learner import toy_config, toy_training
 
-from tdpo_baselines.harness import tracking
-from tdpo_baselines.harness.run_folder import RunFolder
+from tdpo_baselines.storage import tracking
+from tdpo_baselines.storage.run_folder import RunFolder
 
 
 class Recorder:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.harness import registry
-from tdpo_baselines.harness.contracts import Algorithm, Environment, Learner, Roller
+from tdpo_baselines.contracts import Algorithm, Environment, Learner, Roller
+from tdpo_baselines.options import registry
 
 SMALL = {"hidden_sizes": (4,), "num_trajectories": 4}
 

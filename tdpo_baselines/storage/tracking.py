@@ -15,7 +15,7 @@ from typing import Any
 
 from ..common import files
 from ..common.parallel.tensorflow_setup import load_tensorflow
-from .config import did_you_mean
+from ..options.config import did_you_mean
 from .run_folder import RunConfig, RunFolder
 
 PROJECT = "tdpo_baselines"

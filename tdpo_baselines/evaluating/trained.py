@@ -15,12 +15,13 @@ from ..common.parallel.checks import require_memory
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..common.sampling.rollouts import Rollouts
+from ..contracts import Roller
 from ..exporting import arrays
 from ..exporting.policy import Policy
-from . import callables, checkpoint, registry
-from .config import did_you_mean
-from .contracts import Roller
-from .run_folder import RunConfig, RunFolder
+from ..options import callables, registry
+from ..options.config import did_you_mean
+from ..storage import checkpoint
+from ..storage.run_folder import RunConfig, RunFolder
 
 PRETRAINED = "pretrained:"
 AGENTS = Path(__file__).parent.parent / "agents"  # policies in the package, each NAME.npz with its card, NAME.json

@@ -6,7 +6,7 @@ import threading
 import gymnasium
 import pytest
 
-from tdpo_baselines.harness import callables, registry
+from tdpo_baselines.options import callables, registry
 
 
 def make_pendulum(g: float = 10.0, colour=()):

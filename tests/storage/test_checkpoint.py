@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
-from tdpo_baselines.harness import checkpoint
+from tdpo_baselines.storage import checkpoint
 
 
 def state(value):

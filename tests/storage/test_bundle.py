@@ -3,7 +3,7 @@ import struct
 import numpy as np
 import pytest
 
-from tdpo_baselines.harness import bundle, checkpoint
+from tdpo_baselines.storage import bundle, checkpoint
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..common.networks.mlp import Style
-from ..common.sampling.rollouts import Rollouts
+from .common.networks.mlp import Style
+from .common.sampling.rollouts import Rollouts
 
 Component = dict[str, Any]
 """Arrays and numbers of one part of a learner, by name."""
@@ -129,7 +129,7 @@ class Learner(Protocol):
 class Algorithm(Protocol):
     """The face of an algorithm's room, `tdpo_baselines/NAME/__init__.py`."""
 
-    Config: Any  # a frozen `harness.config.Settings` with at least num_trajectories, gamma and hidden_sizes
+    Config: Any  # a frozen `options.config.Settings` with at least num_trajectories, gamma and hidden_sizes
     Learner: Any  # Learner(config, roller, comm, seed)
 
     def check(self, config: Any, environment: Environment, num_ranks: int) -> None:

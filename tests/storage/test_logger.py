@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from tdpo_baselines.harness.logger import Console, ProgressCSV, ProgressReader, Tail, TimeLeft, format_time
+from tdpo_baselines.storage.logger import Console, ProgressCSV, ProgressReader, Tail, TimeLeft, format_time
 
 ROWS = [{"iteration": i, "payoff": i / 3, "count": i} for i in range(1, 6)]
 DAMAGES = {
