@@ -49,7 +49,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Result:
-    """What a figure or table shows, and how to make it."""
+    """A figure or table: its settings, and how to show them."""
 
     name: str  # of the script
     title: str

@@ -75,11 +75,7 @@ def make_parser() -> Parser:
         default = "" if field.default is None else f" (default: {field.default:g})".replace("+0", "")
         kind = "HH:MM:SS" if field.name == "max_walltime" else "N"
         add(f"--{field.name}", metavar=kind, help=field.metadata["meaning"] + default)
-    add(
-        "--ranks",
-        metavar="N",
-        help="start this command on N ranks of this machine; 1: alone, also inside of a SLURM step",
-    )
+    add("--ranks", metavar="N", help="start N ranks on this machine; 1: alone, also inside of a SLURM step")
     add("--resume", action="store_true", help="continue the run in --log_dir with its own options, or start it if "
         "there is none")  # fmt: skip
     add("--track", metavar="NAME", action="append", default=[], help="also log to tensorboard, wandb or trackio; each "

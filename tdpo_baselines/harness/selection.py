@@ -41,7 +41,7 @@ class Selection:
 
     @property
     def has_best(self) -> bool:
-        """Whether any parameters have been chosen."""
+        """Return whether any parameters have been chosen."""
         return self.best.payoff > -np.inf
 
     def state(self) -> Component:

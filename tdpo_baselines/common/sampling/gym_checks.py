@@ -1,4 +1,4 @@
-"""What another library's environment must declare and return, checked in one place."""
+"""Check what another library's environment declares and returns, in one place."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is refused of other libraries' environments: in what they declare, and in what they return."""
+"""Environments of other libraries are refused for what they declare and for what they return."""
 
 import gymnasium
 import numpy as np
