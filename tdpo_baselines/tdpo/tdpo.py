@@ -108,7 +108,8 @@ def hessian_product(jacobian: Jacobian, weights: np.ndarray, v: np.ndarray) -> n
 
 def sensitivity_weights(weights: np.ndarray, observation_size: int, c1_over_c2: float) -> np.ndarray:
     """Return the weight of each action and of its sensitivities in H, [n, L (1 + O), 1]."""
-    return (weights * ([1.0] + observation_size * [c1_over_c2])).reshape(len(weights), -1, 1)
+    n, L, _ = weights.shape
+    return (weights * ([1.0] + observation_size * [c1_over_c2])).reshape(n, L * (1 + observation_size), 1)
 
 
 # Algorithm 1, lines 3 to 6.

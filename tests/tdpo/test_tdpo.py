@@ -79,6 +79,27 @@ def test_few_rows_without_sensitivity_term_are_solved_by_gram(options, expected)
 
 
 @pytest.mark.parametrize("c1_over_c2", [0.0, 3.0])
+def test_rank_without_rows_adds_nothing_and_solves_as_the_others(c1_over_c2):
+    problem = toy()
+    rows = tdpo.make_rows(problem.vines(problem.plan()), problem.std, problem.config.gamma, 0.9)
+    products = []
+
+    def solve(rows, total):
+        return tdpo.solve_shared(
+            rows, problem.theta, problem.sizes, total, c1_over_c2=c1_over_c2, **problem.config.solver
+        )
+
+    def total(groups):
+        products.append(groups.sum(axis=0))
+        return products[-1]
+
+    expected = solve(rows, total)
+    others = iter(products)
+    idle = solve(tdpo.Rows(*(part[:0] for part in rows)), lambda groups: groups.sum(axis=0) + next(others))
+    assert np.array_equal(idle.x, expected.x)
+
+
+@pytest.mark.parametrize("c1_over_c2", [0.0, 3.0])
 @pytest.mark.parametrize("ends_early", [False, True])
 def test_half_of_vHv_is_the_mean_squared_change_of_action_and_sensitivity_over_the_visited_states(
     ends_early, c1_over_c2
