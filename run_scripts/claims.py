@@ -74,9 +74,9 @@ def judge_criterion(panel: str) -> Callable[[Record], tuple[str, str]]:
         succeed = [label for label, (met, _) in counts.items() if met and not label.startswith("TDPO")]
         not_run = [name for name in PAPER_RIVALS if not any(label.startswith(name) for label in counts)]
         is_refuted = any(label.startswith(PAPER_RIVALS) for label in succeed)
-        notes = [f"{', '.join(succeed)} succeeds too"] * bool(succeed) + [f"{', '.join(not_run)} not run"] * bool(
-            not_run
-        )
+        notes = [
+            f"{word}: {' and '.join(labels)}" for word, labels in (("also", succeed), ("not run", not_run)) if labels
+        ]
         return shown, "; ".join(["partly" if is_refuted or not_run else "reproduced", *notes])
 
     return judge
@@ -88,10 +88,10 @@ def judge_variants(record: Record) -> tuple[str, str]:
     done = {v: pair for v, pair in counts.items() if pair[1]}
     num_solved = sum(2 * good > all_ for good, all_ in done.values())
     shown = ", ".join(f"{v}: {good} of {all_}" for v, (good, all_) in done.items())
-    not_run = f"; {', '.join(str(v) for v in counts if v not in done)} not run" if len(done) < len(counts) else ""
-    return shown, "reproduced" if num_solved == len(
-        counts
-    ) else f"partly: {num_solved} of {len(counts)} variants{not_run}"
+    if num_solved == len(counts):
+        return shown, "reproduced"
+    not_run = f"; not run: {', '.join(str(v) for v in counts if v not in done)}" if len(done) < len(counts) else ""
+    return shown, f"partly: {num_solved} of {len(counts)} variants{not_run}"
 
 
 def judge_horizon(record: Record) -> tuple[str, str]:

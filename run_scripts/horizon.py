@@ -27,7 +27,6 @@ RESULT = Result(
     "The effect of the control rate on the swing-up",
     "Figure 6",
     settings,
-    x="episodes",
     steps_per_unit=HORIZONS,
 )
 

@@ -25,9 +25,9 @@ def record(**returns):
     ("found", "verdict"),
     [
         ({"TDPO": GOOD, **dict.fromkeys(claims.PAPER_RIVALS, BAD)}, "reproduced"),
-        ({"TDPO": GOOD, **dict.fromkeys(claims.PAPER_RIVALS, BAD), "ARS": GOOD}, "reproduced; ARS succeeds too"),
-        ({"TDPO": GOOD, "TRPO, tuned": GOOD, "PPO1": BAD}, "partly; TRPO, tuned succeeds too; TD3, DDPG not run"),
-        ({"TDPO": GOOD}, "partly; TRPO, PPO1, TD3, DDPG not run"),
+        ({"TDPO": GOOD, **dict.fromkeys(claims.PAPER_RIVALS, BAD), "ARS": GOOD}, "reproduced; also: ARS"),
+        ({"TDPO": GOOD, "TRPO, tuned": GOOD, "PPO1": BAD}, "partly; also: TRPO, tuned; not run: TD3 and DDPG"),
+        ({"TDPO": GOOD}, "partly; not run: TRPO and PPO1 and TD3 and DDPG"),
         ({"TDPO": BAD, "TRPO": BAD}, "not reproduced"),
     ],
 )
