@@ -8,10 +8,9 @@ import random
 import re
 import shutil
 import signal
-import time
 
 import pytest
-from programs import deterministic_part, kill_after_rows, rank_process
+from programs import deterministic_part, kill_after_rows, rank_process, wait_for_rows
 from small_run import SMALL
 
 import tdpo_baselines
@@ -82,8 +81,7 @@ def test_walltime_stops_with_its_own_code_and_the_run_goes_on_the_same(program, 
 
 def test_interrupt_checkpoints_and_stops(background_program, tmp_path):
     process = background_program("run", *SMALL, "--log_dir", str(tmp_path / "run"))
-    while not (tmp_path / "run" / "progress.csv").exists() and process.poll() is None:
-        time.sleep(0.01)
+    wait_for_rows(process, tmp_path / "run")
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 85, output
@@ -93,8 +91,7 @@ def test_interrupt_checkpoints_and_stops(background_program, tmp_path):
 
 def test_signal_to_any_rank_stops_them_all(background_program, tmp_path):
     process = background_program("run", *SMALL, "--log_dir", str(tmp_path / "run"), ranks=2)
-    while not (tmp_path / "run" / "progress.csv").exists() and process.poll() is None:
-        time.sleep(0.01)
+    wait_for_rows(process, tmp_path / "run")
     os.kill(rank_process(str(tmp_path), 1), signal.SIGUSR1)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 85 and "(SIGUSR1)" in output, output

@@ -5,12 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import slurm
-from programs import ROOT, deterministic_part, mpi_environment
+from programs import ROOT, deterministic_part, mpi_environment, wait_for_rows
 
 from hpc import submit
 from tdpo_baselines import sweep, tune
@@ -121,8 +120,7 @@ def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path,
     first = subprocess.Popen(
         ["bash", str(folder / "job.sh")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    while first.poll() is None and not (run / "progress.csv").exists():
-        time.sleep(0.02)
+    wait_for_rows(first, run)
     first.terminate()  # what PBS does before it kills
     output, _ = first.communicate(timeout=120)
     assert first.returncode == 85, output

@@ -50,6 +50,13 @@ def rank_process(word: str, rank: int) -> int:
     raise ProcessLookupError(f"no process of rank {rank}")
 
 
+def wait_for_rows(process: subprocess.Popen, run: Path) -> None:
+    """Wait until a run has logged an update, so that all its ranks have begun to train, or until it ends."""
+    progress = run / "progress.csv"
+    while process.poll() is None and not (progress.exists() and progress.stat().st_size):
+        time.sleep(0.01)
+
+
 def kill_after_rows(process: subprocess.Popen, run: Path, num_rows: int) -> None:
     """Kill a run in the background and its ranks once its log has more than `num_rows` rows."""
     progress = run / "progress.csv"

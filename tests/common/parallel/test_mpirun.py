@@ -4,11 +4,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import mpis
 import pytest
-from programs import ROOT, deterministic_part
+from programs import ROOT, deterministic_part, wait_for_rows
 from small_run import SMALL
 
 from tdpo_baselines import run
@@ -68,8 +67,7 @@ def test_three_ranks_of_any_mpi_give_the_run_of_one(name, tmp_path, serial_run):
 @pytest.mark.parametrize("name", mpis.NAMES)
 def test_ranks_of_any_mpi_save_when_they_are_asked_to_stop(name, tmp_path, serial_run):
     process = start(mpis.find(name), "--ranks=2", "--log_dir", str(tmp_path / "run"))
-    while process.poll() is None and not (tmp_path / "run/progress.csv").exists():
-        time.sleep(0.05)
+    wait_for_rows(process, tmp_path / "run")
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 85 and "(SIGUSR1); continue with --resume" in output, output
