@@ -61,7 +61,7 @@ SEARCH_MEMORY = 0.3  # weight per update of age: the directions of successive up
 SEARCH_RADII, NUM_RADII = (1e-4, 0.5), 6  # in half ranges of the action, and how many are tried
 SEARCH_PERTURBATIONS = (0.003, 0.1)  # in half ranges
 SEARCH_BRANCHES = (1 / 160, 1 / 8)  # of the horizon
-SEARCH_BRANCH_STEPS = 60  # upper limit of the branches if that is more
+SEARCH_BRANCH_STEPS = 100  # upper limit of the branches if that is more
 HELD_PART = 1 / 3  # of a branch: longest perturbation
 
 # The judgement, if the task is paid at its end.
