@@ -2,12 +2,14 @@
 
 from .config import Config, check
 from .rivals import RivalLearner
+from .search import SearchLearner
 from .tdpo import PaperLearner, exploration
 
 
 def Learner(config, roller, comm, seed):
-    """Return the learner of the config's variant."""
-    return (RivalLearner if config.is_adaptive else PaperLearner)(config, roller, comm, seed)
+    """Return the learner of the config's variant, the adaptive one's according to when the task pays."""
+    adaptive = RivalLearner if roller.is_horizon_terminal else SearchLearner
+    return (adaptive if config.is_adaptive else PaperLearner)(config, roller, comm, seed)
 
 
 __all__ = ["Config", "Learner", "check", "exploration"]

@@ -1,5 +1,8 @@
 """The adaptive variant, TDPO's default: Algorithm 1 of arXiv 2205.15379 with scales that it finds by itself.
 
+What all tasks share is here. Where the reward is paid along the way, search.py chooses scales and steps; where it is
+paid at the end, judged.py does.
+
 Differences from the basic variant
   1. Actions are in units of half their range, and the policy is a network plus a linear function.
   2. A perturbation is held for 1 step up to a fraction of the horizon, log-uniformly. Short ones see every step's
@@ -7,12 +10,12 @@ Differences from the basic variant
   3. The executed action is perturbed, inside its limits. A gradient that points out of a limit counts as zero.
   4. Rows of earlier updates count too, less with their age; their Jacobians are those of the present policy.
   5. Damping is relative to the trace of H.
-  6. No scale is fixed. Every update draws the size of its perturbations and the length of its branches log-uniformly,
-     tries steps of several radii from the same fresh starts (line 7), and keeps the best of them, or none.
-  7. A task that is paid at its end is full of local optima, which a search cannot leave. There, branches go to the end,
-     and one step is judged. Its predicted gain is at most a fraction of the mean size of a reward. The radius of the
-     trust region grows if the payoff rose, and shrinks if it fell. A step that lost more than tolerated is taken back;
-     the tolerance vanishes over the updates. When the radius has collapsed, a rival begins (rivals.py).
+  6. Search: no scale is fixed. Every update draws the size of its perturbations and the length of its branches
+     log-uniformly, tries steps of several radii from the same fresh starts (line 7), and keeps the best, or none.
+  7. Judged steps: a task that is paid at its end is full of local optima, which a search cannot leave. There, branches
+     go to the end, and one step is judged. Its predicted gain is at most a fraction of the mean size of a reward. The
+     radius of the trust region grows if the payoff rose, and shrinks if it fell. A step that lost more than tolerated
+     is taken back; the tolerance vanishes over the updates. When the radius has collapsed, a rival begins (rivals.py).
 
 Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates remembered)
   name                shape                meaning
@@ -21,8 +24,10 @@ Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates r
   deltas              [N, K, D, A]         change of the executed action, D = scales.longest_hold
   excess              [N, K, D, A]         policy's output minus the action within its limits
   radius                                   r.m.s. change of the action per update at most, in half ranges
+  memory              [G, N K R, ...]      rows of the last updates, the newest first
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +52,6 @@ from .devine import (
     roll_branches,
     roll_mains,
 )
-from .line_search import LineSearch, search_line
 from .tdpo import Rows, Step, hessian_product, scale_to_trust_region
 
 HELD_FRACTION = 0.04  # of the horizon: longest perturbation
@@ -55,22 +59,6 @@ ROWS_PER_BRANCH = 4  # at most, spread over the perturbed steps
 ADVANTAGE_CLIP = 5.0  # multiple of the median size
 NUM_REMEMBERED = 8  # updates
 DAMPING = 0.005  # relative to the trace of H
-
-# The search.
-SEARCH_MEMORY = 0.3  # weight per update of age: the directions of successive updates should differ
-SEARCH_RADII, NUM_RADII = (1e-4, 0.5), 6  # in half ranges of the action, and how many are tried
-SEARCH_PERTURBATIONS = (0.003, 0.1)  # in half ranges
-SEARCH_BRANCHES = (1 / 160, 1 / 8)  # of the horizon
-SEARCH_BRANCH_STEPS = 100  # upper limit of the branches if that is more
-HELD_PART = 1 / 3  # of a branch: longest perturbation
-
-# The judgement, if the task is paid at its end.
-MEMORY = 0.7  # weight per update of age
-INITIAL_RADIUS, RADII = 0.1, (1e-4, 0.5)  # in half ranges of the action
-GROW, SHRINK, SHRINK_BACK = 1.1, 0.95, 0.9  # of the radius: payoff rose, fell, fell so far that the step is taken back
-PERTURBATION, PERTURBATIONS = 10.0, (0.05, 1.0)  # standard perturbation relative to the radius, and its range
-GAIN_CAP = 0.1  # largest predicted gain, and largest loss tolerated at first, relative to the mean size of a reward
-TOLERANT_UPDATES = 50  # the tolerance has halved after these
 
 
 class Scales(NamedTuple):
@@ -100,37 +88,19 @@ class Sample(NamedTuple):
     branch_steps: np.ndarray  # [N] simulated for the branches
 
 
-class Trial(NamedTuple):
-    """A step to be judged from the next starts, the radius and the updates so far; names are names in checkpoints."""
+class Choice(NamedTuple):
+    """The policy that an update keeps."""
 
-    theta: np.ndarray  # [P] after the step
-    tolerated_loss: Any = -1.0  # of the payoff; negative before the first step
-    radius: Any = INITIAL_RADIUS
-    num_updates: Any = 0
-
-    def judge(self, gain: float) -> tuple["Trial", bool]:
-        """Return the trial with the radius after a step gained this much, and whether the step is kept."""
-        low, high = RADII
-        if gain > 0:
-            return self._replace(radius=min(GROW * self.radius, high)), True
-        is_kept = bool(gain >= -self.tolerated_loss)
-        return self._replace(radius=max((SHRINK if is_kept else SHRINK_BACK) * self.radius, low)), is_kept
+    mains: Mains  # its main trajectories on this rank
+    num_steps: int  # simulated to choose it, its main trajectories among them
+    gain: float  # of the payoff over the policy before
+    radius: float  # of the trust region, or of the step that was taken
 
 
 def log_uniform(quantiles: Any, limits: Any) -> Any:
     """Return the values at quantiles of the log-uniform distribution between a low and a high limit."""
     low, high = limits
     return low * (high / low) ** quantiles
-
-
-def draw_search_scales(rng: np.random.Generator, horizon: int, longest_branch: int | None = None) -> Scales:
-    """Draw the scales of an update of the search; the length of the branches may be given."""
-    shortest, longest = (max(1.0, fraction * horizon) for fraction in SEARCH_BRANCHES)
-    longest = max(longest, min(SEARCH_BRANCH_STEPS, horizon))
-    perturbation, branch = log_uniform(rng.random(2), np.array([SEARCH_PERTURBATIONS, (shortest, longest)]).T)
-    branch = longest_branch or branch
-    hold = min(HELD_FRACTION * horizon, HELD_PART * branch)
-    return Scales(perturbation, max(1, round(hold)), round(branch))
 
 
 def draw_held_steps(rng: np.random.Generator, shape: tuple[int, int], longest: int) -> np.ndarray:
@@ -165,14 +135,13 @@ def drop_repetitions(memory: Rows) -> Rows:
     return Rows(*(np.take_along_axis(part, order, axis=1) for part in memory))
 
 
-class AdaptiveLearner:
-    """The adaptive variant, one iteration at a time."""
+class AdaptiveLearner(ABC):
+    """What the learners of the adaptive variant share: an iteration at a time, with three decisions left open."""
 
     replay_bytes = 0
 
     def __init__(self, config: Config, roller: Roller, comm: Comm, seed: int):
         self.config, self.roller, self.comm, self.seed = config, roller, comm, seed
-        self._is_searching = not roller.is_horizon_terminal
         self._nu = TimeDistribution(config, roller.horizon)
         self._discounts = discounts(config.gamma, roller.horizon)
         self._scale = np.array(roller.style.scale)  # [A] half range
@@ -185,81 +154,55 @@ class AdaptiveLearner:
         self.theta = mlp.init_parameters(
             roller.layer_sizes, generator(seed, "weights"), config.output_gain, roller.style
         )
-        self.trial = self._first_trial()
         self.observation_stats = RunningStats.of_size(O)
         num_rows = config.num_trajectories * config.num_branches * ROWS_PER_BRANCH
         shape = (NUM_REMEMBERED, num_rows)
         self.memory = Rows(np.zeros((*shape, O)), np.zeros((*shape, A)), np.zeros((*shape, 1)))  # the newest first
 
-    def _first_trial(self) -> Trial:
-        return Trial(self.theta, radius=0.0 if self._is_searching else INITIAL_RADIUS)
+    @abstractmethod
+    def _choose_scales(self, rng: np.random.Generator) -> Scales:
+        """Return the scales of an update."""
+
+    @abstractmethod
+    def _choose_policy(self, plan: Plan, iteration: int) -> Choice:
+        """Decide about the last step from the starts of a plan, and roll out the policy that is kept."""
+
+    @abstractmethod
+    def _choose_step(self, sample: Sample, choice: Choice) -> Step:
+        """Return the step that the next update decides about."""
 
     def iterate(self, iteration: int, total_timesteps: int) -> dict[str, Any]:
-        """Search or judge the last step, collect branches of the policy that is kept, step, and return the row."""
-        plan, held_steps, scales = self._draw(generator(self.seed, "plan", iteration))
+        """Decide about the last step, collect branches of the policy that is kept, step, and return the row."""
+        rng = generator(self.seed, "plan", iteration)
+        scales = self._choose_scales(rng)
+        plan, held_steps = self._draw(rng, scales)
+        choice = self._choose_policy(plan, iteration)
         mine = self.comm.share(self.config.num_trajectories)
-        search = self._search_line(plan.starts, iteration) if self._is_searching else LineSearch()
-        mains, main_steps, gain = self._choose_policy(plan.select(mine))
-        sample = self._collect(mains, plan.directions[mine], held_steps[mine], scales)
+        sample = self._collect(choice.mains, plan.directions[mine], held_steps[mine], scales)
         is_measured = self.observation_stats.count > 0  # the first update changes the policy that it rolled out
         self._remember(sample)
-        reward_size = sample.reward_sizes.mean()
-        step = self._find_step(reward_size)
-        age = self.trial.num_updates
-        tolerated = GAIN_CAP * reward_size / (1 + (age / TOLERANT_UPDATES) ** 2)
-        self.trial = Trial(self.theta + step.delta_theta, tolerated, self.trial.radius, age + 1)
-        num_steps, gain = main_steps + search.num_steps, gain + search.gain * self._discounts[0]
-        return {**self._row(sample, step, num_steps, gain), "is_after_update": int(is_measured)}
+        step = self._choose_step(sample, choice)
+        return {**self._row(sample, step, choice), "is_after_update": int(is_measured)}
 
-    def _draw(self, rng: np.random.Generator) -> tuple[Plan, np.ndarray, Scales]:
-        """Draw starts, branch times, directions in units of actions, and how long each is held, of what scales."""
-        roller, config = self.roller, self.config
-        longest = config.max_branch_steps
-        scales = draw_search_scales(rng, roller.horizon, longest) if self._is_searching else self._adapt_scales(longest)
-        std = scales.perturbation * self._scale
-        plan = draw_plan(config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
-        return plan, draw_held_steps(rng, plan.quantiles.shape, scales.longest_hold), scales
+    def _draw(self, rng: np.random.Generator, scales: Scales) -> tuple[Plan, np.ndarray]:
+        """Draw starts, branch times and directions in units of actions, and how long each is held."""
+        std, roller = scales.perturbation * self._scale, self.roller
+        plan = draw_plan(self.config, rng, std, horizon=roller.horizon, start_size=roller.start_size)
+        return plan, draw_held_steps(rng, plan.quantiles.shape, scales.longest_hold)
 
-    def _adapt_scales(self, longest_branch: int | None) -> Scales:
-        """Return scales that follow the radius of the trust region."""
-        horizon = self.roller.horizon
-        perturbation = np.clip(PERTURBATION * self.trial.radius, *PERTURBATIONS)
-        return Scales(perturbation, max(1, round(HELD_FRACTION * horizon)), longest_branch or horizon)
+    def _roll_mains(self, policies: tuple[np.ndarray, ...], plan: Plan) -> tuple[list[Mains], np.ndarray, int]:
+        """Roll out the main trajectories of policies from the same starts.
 
-    def _search_line(self, starts: np.ndarray, iteration: int) -> LineSearch:
-        """Try the last step at several radii, zero among them, from the same starts; take the best."""
-        if self.trial.tolerated_loss < 0:
-            return LineSearch()
-        offset = generator(self.seed, "line_search", iteration).random()
-        radii = np.append(0.0, log_uniform((np.arange(NUM_RADII) + offset) / NUM_RADII, SEARCH_RADII))
-        step = self.trial.theta - self.theta  # of radius 1
-        starts = starts if self.roller.start_size > 0 else starts[:1]
-        search = search_line(self.roller, self.comm, radii, self.theta, step, starts)
-        self.theta = self.theta + search.coefficient * step
-        self.trial = Trial(self.theta, -1.0, search.coefficient, self.trial.num_updates)
-        return search
-
-    def _choose_policy(self, plan: Plan) -> tuple[Mains, int, float]:
-        """Roll out the policies before and after a step that is to be judged, and keep one.
-
-        Return its main trajectories on this rank, the steps simulated on all ranks, and the gain of the payoff.
+        Return those of this rank for each policy, all discounted returns [N, policies], and all steps simulated.
         """
-        has_trial = self.trial.tolerated_loss >= 0
-        policies = (self.theta, self.trial.theta) if has_trial else (self.theta,)
-        mains = [roll_mains(self.roller, self._nu, theta, plan) for theta in policies]
+        mine = plan.select(self.comm.share(self.config.num_trajectories))
+        mains = [roll_mains(self.roller, self._nu, theta, mine) for theta in policies]
         columns = []
         for rollouts, n, *_, repeated_steps in mains:
             columns += [rollouts.discounted_returns[n], (rollouts.lengths + repeated_steps)[n]]
         everyone = self.comm.gather(np.stack(columns, axis=1), self.config.num_trajectories)
         num_mains = len(everyone) if self.roller.start_size > 0 else 1
-        num_steps = int(everyone[:num_mains, 1::2].sum())
-        if not has_trial:
-            return mains[0], num_steps, 0.0
-        gain = float((everyone[:, 2] - everyone[:, 0]).mean() * self._discounts[0])
-        self.trial, is_kept = self.trial.judge(gain)
-        if is_kept:
-            self.theta = self.trial.theta
-        return mains[int(is_kept)], num_steps, gain
+        return mains, everyone[:, ::2], int(everyone[:num_mains, 1::2].sum())
 
     def _collect(self, mains: Mains, directions: np.ndarray, held_steps: np.ndarray, scales: Scales) -> Sample:
         """Roll the branches of this rank's main trajectories out, and return the sample of all ranks."""
@@ -313,11 +256,11 @@ class AdaptiveLearner:
             *(np.concatenate([part.reshape(1, *old.shape[1:]), old[:-1]]) for part, old in zip(new, self.memory))
         )
 
-    def _find_step(self, reward_size: float) -> Step:
-        """Return the step of Algorithm 1, lines 3 to 6, from all remembered rows; of radius 1 for a search."""
+    def _find_step(self, memory: float, radius: float, largest_gain: float = np.inf) -> Step:
+        """Return the step of Algorithm 1, lines 3 to 6, from the remembered rows, with a weight per update of age."""
         sizes, comm, stats = self.roller.layer_sizes, self.comm, self.observation_stats.limited()
         theta = unfold_normalisation(self.theta, sizes, stats)
-        ages = (SEARCH_MEMORY if self._is_searching else MEMORY) ** np.arange(NUM_REMEMBERED)[:, None, None]
+        ages = memory ** np.arange(NUM_REMEMBERED)[:, None, None]
         total_weight = (ages * self.memory.weights).sum()
         mine = comm.share(NUM_REMEMBERED)
         observations, gradients, weights = (part[mine] for part in drop_repetitions(self.memory))
@@ -334,7 +277,6 @@ class AdaptiveLearner:
             total(jacobian.vjp(gradients)),
             **{**self.config.solver, "damping": DAMPING * trace},
         )
-        radius, largest_gain = (1.0, np.inf) if self._is_searching else (self.trial.radius, GAIN_CAP * reward_size)
         step = scale_to_trust_region(solution, 0.0, radius)
         shrink = min(1.0, largest_gain / step.predicted_gain) if step.predicted_gain > 0 else 0.0
         return step._replace(
@@ -344,9 +286,9 @@ class AdaptiveLearner:
             predicted_gain=shrink * step.predicted_gain,
         )
 
-    def _row(self, sample: Sample, step: Step, main_steps: int, gain: float) -> dict[str, Any]:
+    def _row(self, sample: Sample, step: Step, choice: Choice) -> dict[str, Any]:
         return {
-            "num_timesteps": main_steps + int(sample.branch_steps.sum()),
+            "num_timesteps": choice.num_steps + int(sample.branch_steps.sum()),
             "num_episodes": len(sample.returns) if self.roller.start_size > 0 else 1,
             "return_mean": sample.returns.mean(),
             "discounted_return_mean": sample.discounted_returns.mean(),
@@ -354,27 +296,28 @@ class AdaptiveLearner:
             "gradient_norm": step.gradient_norm,
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
-            "step_w": self.trial.radius if self._is_searching else step.step_w,
-            "delta_max": self.trial.radius,
+            "step_w": step.step_w,
+            "delta_max": choice.radius,
             "is_trust_region_bound": int(step.is_bound),
             "predicted_gain": step.predicted_gain,
-            "gain": gain,
+            "gain": choice.gain,
         }
 
     def state(self) -> State:
         """Return all that a checkpoint must hold."""
-        names = ("trial", "observation_stats", "memory")
+        names = ("observation_stats", "memory")
         return {"policy": {"theta": self.theta}, **{name: getattr(self, name)._asdict() for name in names}}
-
-    replicated = state
 
     def load_state(self, state: State) -> None:
         """Continue from a checkpoint."""
         self.begin_from(state)
-        self.trial, self.memory = Trial(**state["trial"]), Rows(**state["memory"])
+        self.memory = Rows(**state["memory"])
 
     def begin_from(self, state: State) -> None:
         """Take over the policy of the stage before."""
         self.theta = state["policy"]["theta"]
         self.observation_stats = RunningStats(**state["observation_stats"])
-        self.trial = self._first_trial()
+
+    def replicated(self) -> State:
+        """Return the part of the state that is the same on all ranks: all."""
+        return self.state()

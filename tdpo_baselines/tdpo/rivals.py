@@ -3,7 +3,7 @@
 When the trust region of the policy has collapsed, nothing more is to be gained nearby. A rival then begins from other
 initial parameters, and both are updated in turn, from the same starts. Whichever has the higher payoff is the policy;
 the other is given up when its own trust region has collapsed, and the next rival begins. So the policy has half of all
-steps from then on. A search has no trust region that could collapse, and no rivals.
+steps from then on.
 """
 
 from typing import Any
@@ -14,14 +14,14 @@ from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
 from ..contracts import Roller, State
-from .adaptive import AdaptiveLearner
 from .config import Config
+from .judged import JudgedLearner
 
 COLLAPSED = 1e-3  # radius, in half ranges of the action
 
 
-class RivalLearner(AdaptiveLearner):
-    """The adaptive variant with rivals."""
+class RivalLearner(JudgedLearner):
+    """The adaptive variant with judged steps and rivals."""
 
     def __init__(self, config: Config, roller: Roller, comm: Comm, seed: int):
         super().__init__(config, roller, comm, seed)
@@ -35,7 +35,7 @@ class RivalLearner(AdaptiveLearner):
         if self.num_rivals > 0:
             row = self._update_rival(row, iteration, total_timesteps)
         radius = self.rival["trial"]["radius"] if self.num_rivals > 0 else self.trial.radius
-        if radius < COLLAPSED and not self._is_searching:
+        if radius < COLLAPSED:
             self._begin_rival()
         return {**row, "num_rivals": self.num_rivals}
 
@@ -65,8 +65,6 @@ class RivalLearner(AdaptiveLearner):
         """Return all that a checkpoint must hold."""
         rival = {f"rival_{name}": component for name, component in self.rival.items()}
         return {**super().state(), **rival, "rivals": {"num_rivals": np.array(self.num_rivals)}}
-
-    replicated = state
 
     def load_state(self, state: State) -> None:
         """Continue from a checkpoint."""

@@ -12,8 +12,7 @@ from tdpo_baselines.common.sampling.gym_roller import GymRoller
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.common.sampling.twin import is_twin
 from tdpo_baselines.options import registry
-from tdpo_baselines.tdpo import Config
-from tdpo_baselines.tdpo.adaptive import AdaptiveLearner
+from tdpo_baselines.tdpo import Config, Learner
 
 NAME = "InvertedPendulum-v5"
 
@@ -64,7 +63,7 @@ def test_tdpo_logs_the_same_rows_with_twin_and_gymnasium_from_the_same_starts(na
     )
     shape = (config.hidden_sizes, config.fit(twin).gamma, config.network_style(twin))
     for roller in (KernelRoller(twin, *shape), PlacedGymRoller(slow, twin, *shape)):
-        learner = AdaptiveLearner(config.fit(twin), roller, Comm(), 3)
+        learner = Learner(config.fit(twin), roller, Comm(), 3)
         rows[type(roller)] = [learner.iterate(i, 0) for i in range(4)]
     for fast_row, slow_row in zip(*rows.values()):
         assert {k: v for k, v in fast_row.items() if "seconds" not in k} == {
