@@ -10,7 +10,7 @@ from run_scripts.results import Result, Setting
 
 SCRIPTS = (
     "pendulum_nlr", "leg", "leg_stochastic", "horizon", "action_delay", "gym_suite", "running_time", "hpo_libraries",
-    "contest", "suite", "baselines",
+    "contest", "suite", "ablations", "baselines",
 )  # fmt: skip
 RATES = Path(__file__).parent.parent / "docs/results/running-time.json"
 SCALES = ("short", "paper")

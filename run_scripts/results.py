@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment
 SCALES = ("smoke", "short", "paper")
 EXIT_INVALID_INPUT = 2
 CURVE_POINTS = 100  # of a recorded curve
+NUM_SMOKE_EPISODES = 3
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Result:
         """Return the settings of a scale, with another number of seeds if one is given."""
         found = self.settings(scale)
         found = [shrink(setting) for setting in found] if scale == "smoke" else found
-        return [Setting(s.panel, s.label, s.values, num_seeds or s.num_seeds) for s in found]
+        return [replace(s, num_seeds=num_seeds or s.num_seeds) for s in found]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def shrink(setting: Setting) -> Setting:
     """Return a setting of two seeds and two updates, of a small network unless the policies are linear."""
     values = {key: value for key, value in setting.values.items() if key != "num_timesteps"}
     network = {} if values["alg"] in ("ars", "cma") else {"hidden_sizes": 8}
-    return Setting(setting.panel, setting.label, {**values, **network, "num_iterations": 2}, 2)
+    return replace(setting, values={**values, **network, "num_iterations": 2}, num_seeds=2)
 
 
 def make_sweep(result: Result, settings: list[Setting], runs: Path):
@@ -350,7 +351,7 @@ def make(result: Result, parsed: argparse.Namespace) -> int:
         return submit(sweep, parsed)
     code = 0 if parsed.report else train(sweep, parsed.jobs)
     everything = make_sweep(result, settings, parsed.runs)
-    here = collect(result, settings, everything, 3 if parsed.scale == "smoke" else result.num_episodes)
+    here = collect(result, settings, everything, NUM_SMOKE_EPISODES if parsed.scale == "smoke" else result.num_episodes)
     finished = with_recorded(result, parsed.scale, here, parsed.out)
     if not any(f.folders for f in here):
         raise ValueError(f"{parsed.runs} has no finished run; run the command without --report")
