@@ -31,8 +31,8 @@ PRECISIONS = {
 def write(folder: Path, controller: Controller) -> None:
     """Write NAME.h and NAME_check.c."""
     name, words = controller.name, header_words(controller)
-    (folder / f"{name}.h").write_text(_fill("policy.h", words))
-    (folder / f"{name}_check.c").write_text(_fill("check.c", words | check_words(controller)))
+    (folder / f"{name}.h").write_text(fill("policy.h", words))
+    (folder / f"{name}_check.c").write_text(fill("check.c", words | check_words(controller)))
 
 
 def header_words(controller: Controller) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def header_words(controller: Controller) -> dict[str, Any]:
         "num_actions": policy.sizes[-1],
         "sha256": policy.sha256,
         "arrays": _arrays(policy, name, dtype, steps),
-        "functions": _fill("tanh.h", own) if uses_tanh else "",
+        "functions": fill("tanh.h", own) if uses_tanh else "",
         "act": _act_body(policy, name),
         "step": _step_body(policy, name, dtype, steps),
         "clip_action": _limited(policy, name, "action[j]"),
@@ -84,7 +84,7 @@ def expected_actions(controller: Controller, rows: np.ndarray) -> tuple[np.ndarr
     return exact, single
 
 
-def _fill(template: str, words: dict[str, Any]) -> str:
+def fill(template: str, words: dict[str, Any]) -> str:
     return Template((Path(__file__).parent / template).read_text()).substitute(words)
 
 

@@ -36,7 +36,7 @@ class RivalLearner(JudgedLearner):
             row = self._update_rival(row, iteration, total_timesteps)
         radius = self.rival["trial"]["radius"] if self.num_rivals > 0 else self.trial.radius
         if radius < COLLAPSED:
-            self._begin_rival()
+            self.begin_rival()
         return {**row, "num_rivals": self.num_rivals}
 
     def _update_rival(self, row: dict[str, Any], iteration: int, total_timesteps: int) -> dict[str, Any]:
@@ -54,7 +54,8 @@ class RivalLearner(JudgedLearner):
         super().load_state(self.rival)
         self.rival = policy
 
-    def _begin_rival(self) -> None:
+    def begin_rival(self) -> None:
+        """Begin another rival from initial parameters of its own."""
         self.num_rivals += 1
         rng, roller = generator(self.seed, "weights", self.num_rivals), self.roller
         theta = mlp.init_parameters(roller.layer_sizes, rng, self.config.output_gain, roller.style)

@@ -40,7 +40,7 @@ def make_film(evaluation: Any, path: str | Path, slow: float = 1.0) -> str:
     num = SHEET[0] * SHEET[1] if suffix == ".png" else int(episode.duration * slow * FRAMES_PER_SECOND[suffix]) + 1
     moments = episode.at(np.linspace(0, episode.duration, num))
     how, pictures = make_pictures(moments, trail=0 if suffix == ".png" else TRAIL_FRAMES)
-    frames = (_write_numbers(picture, moments, i) for i, picture in enumerate(pictures))
+    frames = (write_numbers(picture, moments, i) for i, picture in enumerate(pictures))
     {".mp4": _write_mp4, ".gif": _write_gif, ".png": _write_sheet}[suffix](path, frames)
     return how
 
@@ -61,7 +61,7 @@ def make_pictures(moments: Moments, trail: int) -> tuple[str, Iterable[Any]]:
     return reason, draw_frames(moments.scene, SIZE, left=PANEL_WIDTH, trail=trail)
 
 
-def _write_numbers(picture: Any, moments: Moments, moment: int) -> Any:
+def write_numbers(picture: Any, moments: Moments, moment: int) -> Any:
     """Return the picture with a panel of time and signals in its corner."""
     from PIL import Image, ImageDraw, ImageFont
 

@@ -128,7 +128,7 @@ def test_check_passes_and_finds_a_changed_weight(network, options, precision, tm
     theta = controller.policy.theta.copy()
     theta[-1] *= 1.01
     changed = replace(controller, policy=replace(controller.policy, theta=theta))
-    (tmp_path / "policy.h").write_text(c_code._fill("policy.h", c_code.header_words(changed)))
+    (tmp_path / "policy.h").write_text(c_code.fill("policy.h", c_code.header_words(changed)))
     done = subprocess.run([compile_c(tmp_path / "policy_check.c", *options)], capture_output=True, text=True)
     assert done.returncode == 1 and "FAILED" in done.stdout
 

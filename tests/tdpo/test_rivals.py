@@ -5,9 +5,10 @@ import pytest
 
 from envs.control.mechanics import double_well_kernel
 from tdpo_baselines.common.parallel.comm import Comm
-from tdpo_baselines.common.parallel.seeding import generator
+from tdpo_baselines.common.parallel.seeding import generator, stratified
 from tdpo_baselines.options import registry
 from tdpo_baselines.tdpo import Config, rivals
+from tdpo_baselines.tdpo.devine import discounts
 from tdpo_baselines.tdpo.judged import JudgedLearner
 from tdpo_baselines.tdpo.rivals import RivalLearner
 
@@ -26,12 +27,10 @@ def collapses_at_once(monkeypatch):
 
 def payoffs(learner, thetas, iteration):
     """Return the payoffs of policies from the starts of an iteration."""
-    rng = generator(0, "plan", iteration)
-    plan, _ = learner._draw(rng, learner._choose_scales(rng))
-    starts = learner.roller.start_states(plan.starts)
-    return [
-        learner.roller.rollouts(theta, starts).discounted_returns.mean() * learner._discounts[0] for theta in thetas
-    ]
+    roller, scale = learner.roller, discounts(learner.config.gamma, learner.roller.horizon)[0]
+    points = stratified(generator(0, "plan", iteration), OPTIONS["num_trajectories"], roller.start_size)
+    starts = roller.start_states(points)
+    return [roller.rollouts(theta, starts).discounted_returns.mean() * scale for theta in thetas]
 
 
 def test_policy_is_alone_until_its_trust_region_collapses():
@@ -46,7 +45,7 @@ def test_policy_is_alone_until_its_trust_region_collapses():
 
 def test_better_of_policy_and_rival_is_the_policy():
     learner = make_learner(double_well_kernel())
-    learner._begin_rival()
+    learner.begin_rival()
     for iteration in range(12):
         row = learner.iterate(iteration, 0)
         if iteration > 0:  # the first update scales the policy to its observations
@@ -70,7 +69,7 @@ def test_next_rival_begins_when_the_last_has_collapsed(collapses_at_once):
 
 def test_resumed_learner_goes_on_the_same_with_its_rival():
     learner, again = (make_learner(double_well_kernel()) for _ in range(2))
-    learner._begin_rival()
+    learner.begin_rival()
     for iteration in range(6):
         if iteration == 3:
             again.load_state(learner.state())

@@ -75,7 +75,7 @@ def test_numbers_are_in_the_picture(swing):
     moments = film.Episode(swing, 0).at(np.array([0.0, 5.0]))
     _, pictures = film.make_pictures(moments, trail=0)
     plain = next(iter(pictures))
-    shown = [np.asarray(film._write_numbers(plain, moments, i))[:110, : film.PANEL_WIDTH] for i in range(2)]
+    shown = [np.asarray(film.write_numbers(plain, moments, i))[:110, : film.PANEL_WIDTH] for i in range(2)]
     assert (shown[0] != shown[1]).any() and (shown[0] < 60).any()
 
 
