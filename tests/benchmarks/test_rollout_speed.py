@@ -18,6 +18,6 @@ def test_every_round_compares_both_pendulums_with_gymnasium(benchmark, monkeypat
 def test_numpy_policy_is_the_compiled_network(benchmark):
     sizes, rng = (3, 8, 8, 1), np.random.default_rng(0)
     theta, observation = mlp.init_parameters(sizes, rng, 1.0), rng.standard_normal(3)
-    expected = mlp.act_once(mlp.compile_act(sizes), sizes, theta, observation)
+    expected = mlp.Forward(sizes)(theta, observation)
     act = benchmark("rollout_speed").make_numpy_policy(theta, sizes)
     np.testing.assert_allclose(act(observation), expected, rtol=1e-12)

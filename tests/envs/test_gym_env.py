@@ -60,11 +60,11 @@ def test_gymnasium_path_equals_compiled_path_bit_for_bit(env, kernel, roller, th
     start = np.full(roller.start_size, 0.3)
     compiled = roller.rollouts(theta, roller.start_states(start[None]))
     observation, _ = env.reset(seed=0, options={"start": start})
-    act = mlp.compile_act(roller.layer_sizes)
+    forward = mlp.Forward(roller.layer_sizes)
     has_ended, t = False, 0
     while not has_ended:
         assert np.array_equal(observation, compiled.observations[0, t])
-        action = mlp.act_once(act, roller.layer_sizes, theta, observation)
+        action = forward(theta, observation)
         observation, reward, terminated, truncated, info = env.step(action)
         assert reward == compiled.rewards[0, t]
         has_ended = terminated or truncated

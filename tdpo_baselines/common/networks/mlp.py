@@ -138,14 +138,6 @@ def _compile_output(style: Style, **where):
     return compile_template(_scale_output, IS_SQUASHED=style.is_squashed, CENTRE=centre, SCALE=scale, **where)
 
 
-def act_once(act, sizes: tuple[int, ...], theta: np.ndarray, observation: np.ndarray) -> np.ndarray:
-    """Return the action [A] for one observation [O], computed by a compiled `act`."""
-    workspace = make_workspace(sizes)
-    workspace.observations[0] = observation
-    act(theta, workspace.activations, 1)
-    return workspace.actions[0].copy()
-
-
 class Forward:
     """The network for many observations at once: forward(theta, observations [..., O]) returns outputs [..., A]."""
 

@@ -14,8 +14,8 @@ STYLES = {
 
 
 def act_on_each(theta, sizes, observations):
-    act = mlp.compile_act(sizes)
-    return np.array([mlp.act_once(act, sizes, theta, observation) for observation in observations])
+    forward = mlp.Forward(sizes)
+    return np.array([forward(theta, observation) for observation in observations])
 
 
 @pytest.mark.parametrize("sizes", SIZES)
