@@ -8,6 +8,8 @@ Differences from the paper and from openai/baselines
   5. With normalised observations the first update only measures their scale.
   6. The learning rate falls with the global count of timesteps alone.
 
+Collecting, advantages, the value function and normalisation are in `ActorCritic` of common/learners/actor_critic.py.
+
 Glossary (N streams, n of them on this rank, L steps of each per update, R rows of a minibatch, O observation, A action,
 P and V parameters)
   symbol      name in code        shape          meaning, where
@@ -93,7 +95,7 @@ def decay_at(total_timesteps: int, config: Config) -> float:
 
 
 def old_log_probabilities(batch: Batch, log_std: np.ndarray) -> np.ndarray:
-    """Return the log probability of each action when it was taken, but for a constant. [n, L]"""
+    """Return the log probability of each action when it was taken, up to a constant. [n, L]"""
     z = batch.offsets / np.exp(log_std)
     return np.sum(-(z**2) / 2 - log_std, axis=2)
 
@@ -120,7 +122,7 @@ def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
     clip = config.clip * (decay if config.is_clip_decayed else 1.0)
     gain = clipped_surrogate(ratio, advantages, clip)
     error = tf_mlp.apply(value_theta, observations, (*sizes[:-1], 1))[:, 0] - targets
-    entropy = tf.reduce_sum(log_std)  # but for a constant
+    entropy = tf.reduce_sum(log_std)  # up to a constant
     return config.value_coefficient * error**2 - gain - config.entropy_coefficient * entropy
 
 

@@ -21,7 +21,8 @@ Glossary, beside those of tdpo.py and devine.py (R rows of a branch, G updates r
   name                shape                meaning
   scales                                   size and duration of an update's perturbations, length of its branches
   held_steps          [N, K]               steps for which a perturbation is held
-  deltas              [N, K, D, A]         change of the executed action, D = scales.longest_hold
+  deltas              [N, K, D, A]         half the difference of the two executed actions of a pair, in half ranges;
+                                           D = scales.longest_hold; of the rows alone [N, K, R, A] in a Sample
   excess              [N, K, D, A]         policy's output minus the action within its limits
   radius                                   r.m.s. change of the action per update at most, in half ranges
   memory              [G, N K R, ...]      rows of the last updates, the newest first
@@ -129,7 +130,7 @@ def action_gradients(sample: Sample) -> np.ndarray:
 
 
 def drop_repetitions(memory: Rows) -> Rows:
-    """Return the memory without rows of weight zero, as far as every update has some to spare."""
+    """Return the memory without as many rows of weight zero as every update has."""
     num_rows = np.count_nonzero(memory.weights, axis=1).max()
     order = np.argsort(memory.weights == 0, axis=1, kind="stable")[:, :num_rows]
     return Rows(*(np.take_along_axis(part, order, axis=1) for part in memory))

@@ -3,19 +3,20 @@
 A plan holds all that is random in an update; vines are its rollouts. `draw_plan`, `roll_vines`,
 `gather_by_trajectory` and `action_gradients` are called in this order.
 
-Shapes: N trajectories, K branches each, D held steps, T horizon, O observation, A action, S state, U start.
-
-    symbol            name                           shape           Algorithm 2
-    nu                TimeDistribution                               line 3
-    t_k               times, first perturbed step    [N, K]          line 3
-    V(s_t)            values                         [N, K]          line 4
-    a'_t - a_t        deltas, inside the limits      [N, K, D, A]    line 5
-    Q(s_t, a'_t)      branch returns                 [N, K]          line 6
-    A(s_t, a'_t)      advantages                     [N, K]          line 7
-    gamma^t / nu(t)   weights, of the visitation     [N, K]          line 9
-                      gamma^t / sum_t gamma^t
-    gradient of the   action_gradients               [N, K, D, A]    line 10
-    estimator
+Glossary (N trajectories, K branches each, D held steps, T horizon, O observation, A action, S state, U start)
+  symbol            name in code                   shape           Algorithm 2
+  s_0 ~ mu          starts, points of a unit cube  [N, U]          line 1
+  nu                TimeDistribution                               line 3
+  t_k               times, first perturbed step    [N, K]          line 3
+  V(s_t)            values                         [N, K]          line 4
+  a'_t ~ q          directions, added to a_t       [N, K, A]       line 5
+  a'_t - a_t        deltas, inside the limits      [N, K, D, A]    line 5
+  Q(s_t, a'_t)      returns of branches            [N, K]          line 6
+  A(s_t, a'_t)      advantages                     [N, K]          line 7
+  gamma^t / nu(t)   weights, of the visitation     [N, K]          line 9
+                    gamma^t / sum_t gamma^t
+  gradient of the   action_gradients               [N, K, D, A]    line 10
+  estimator
 """
 
 import math

@@ -14,7 +14,7 @@ Differences from the paper
   7. If the payoff drops too far below its best, the best parameters are restored (safeguard.py).
   8. With a single start all main trajectories are one: it is rolled out and counted once.
   9. Products use the exact Jacobian instead of nested automatic differentiation, and few rows are solved for in the
-     space of their coefficients: the same iterates but for rounding.
+     space of their coefficients: the same iterates except for rounding.
  10. Advanced variant: the line search shortens the step of line 6; its simulated steps are counted; ties go to the
      smaller step. The exploration scale follows the even part of two-sided advantages, between a floor and a ceiling,
      and the gradient stays unbiased when the scales differ.
@@ -27,11 +27,12 @@ perturbed steps, in n groups of L rows)
   symbol           name in code                       shape            where in the paper
   theta            theta                              [P]              Algorithm 1, line 9
   g                g                                  [P]              Algorithm 1, line 3; Algorithm 2, line 10
-  H v              product(v)                         [P]              Algorithm 1, line 4
+  H v              hessian_product                    [n, P]           Algorithm 1, line 4
+  E_{s ~ rho}      weights, with the factor 2 of H    [n, L, 1]        Algorithm 1, line 4
   delta theta*     Solution.x, then Step.delta_theta  [P]              Algorithm 1, lines 5 and 6
   alpha*           alpha, LineSearch.coefficient                       Algorithm 1, lines 6 and 7
-  grad_theta a     jacobian                           [n, L, A, P]     Algorithm 3, line 6
-  grad_theta J     sensitivity, J = da/ds             [n, L O, A, P]   Algorithm 4, line 7
+  grad_theta a     Jacobian                           [n, L, A, P]     Algorithm 3, line 6
+  grad_theta J     SensitivityJacobian, J = da/ds     [n, L O, A, P]   Algorithm 4, line 7
   sigma            std                                [A]              Algorithm 1, line 8
   C_2, C_1 / C_2   c2, c1_over_c2                                      Algorithm 1, lines 4 and 6
   delta_max        delta_max                                           Algorithm 1, line 6
@@ -98,7 +99,7 @@ def make_rows(vines: Vines, std: np.ndarray, gamma: float, alive_fraction: float
 
 
 # Algorithms 3 and 4. Deterministic policies have W(pi', pi)^2 = |pi'(s) - pi(s)|^2, and L_G2 is taken as
-# |d(pi' - pi)/ds|^2 (section 4), so both Hessians are Gauss-Newton products of a Jacobian with respect to theta.
+# |d(pi' - pi)/ds|^2 (section 3.1), so both Hessians are Gauss-Newton products of a Jacobian with respect to theta.
 
 
 def hessian_product(jacobian: Jacobian, weights: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ Differences from the paper
      with F are over all steps, not a fifth of them, and a step is accepted up to max_kl, not 1.5 times that.
   7. The policy's entropy may be rewarded, as in openai/baselines.
 
+Collecting, advantages, the value function and normalisation are in `ActorCritic` of common/learners/actor_critic.py.
+
 Glossary (N streams, n of them on this rank, L steps of each per update, O observation, A action, P parameters)
   symbol      name in code      shape      meaning, where
   theta       theta             [P]        parameters of the mean action

@@ -18,7 +18,10 @@ from .code_cache import cached_jit
 
 
 class Jacobian:
-    """The Jacobian of the actions at observations [n, L, O] with respect to theta [P]."""
+    """The Jacobian of the actions at observations [n, L, O] with respect to theta [P].
+
+    Its products are Algorithm 3 of arXiv 2205.15379.
+    """
 
     def __init__(self, theta: np.ndarray, observations: np.ndarray, sizes: tuple[int, ...], dtype=np.float64):
         self._sizes, self._dtype = sizes, dtype
@@ -89,6 +92,7 @@ class Jacobian:
 class SensitivityJacobian(Jacobian):
     """The Jacobian of the actions and of their sensitivities da/ds with respect to theta [P].
 
+    Its products are Algorithms 3 and 4 of arXiv 2205.15379.
     Outputs are [n, L (1 + O), A]: for each observation its action, then the derivatives by each of its coordinates o.
     A tangent x' of every layer's inputs x is carried along: x' = e_o at first, then (1 - x^2) z' with z' = W^T x'. The
     derivative of da/ds_o with respect to a layer is the sum of two outer products: of x with the slopes of da/ds_o,
