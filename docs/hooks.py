@@ -194,7 +194,7 @@ def _score(returns: list[float] | None, best: float) -> str:
         return ""
     digits = 0 if abs(best) >= 100 else 1
     median, top, worst = (f"{value:,.{digits}f}" for value in (statistics.median(returns), best, min(returns)))
-    bold = "**" if median == top else ""  # also if it is best but for digits that are not shown
+    bold = "**" if median == top else ""  # also if the digits that are shown are the best
     return f"{bold}{median}{bold} ({worst})"
 
 

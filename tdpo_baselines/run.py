@@ -216,7 +216,7 @@ def train(parsed: argparse.Namespace, run: "Run", comm, stop: StopRequest) -> in
         return exit_code
     except KeyboardInterrupt:
         os._exit(EXIT_INTERRUPTED)
-    except BaseException as error:  # an environment that calls sys.exit too: the other ranks would wait for ever
+    except BaseException as error:  # an environment that calls sys.exit too: the other ranks would wait forever
         what = str(error) if isinstance(error, BadEnvironment) else describe_shortage(error)
         text = f"[rank {comm.rank}] error: {what}\n" if what else rank_traceback(comm)
         sys.stderr.write(text)

@@ -67,7 +67,7 @@ def fit(trained: Trained, network: Network, seed: int) -> np.ndarray:
     if not (is_linear and fits):
         raise ValueError(
             f"the policy has layers {describe(source)}, the run asks for {describe(network)}; "
-            "pass the hidden_sizes and the algorithm's options of the former"
+            "pass the hidden_sizes and the algorithm's options of the policy"
         )
     theta = mlp.init_parameters(sizes, generator(seed, "weights"), 0.0, style)
     ((weights, biases),) = mlp.split_layers(trained.theta, source.sizes)

@@ -65,7 +65,7 @@ class Networks:
 
 
 class UpdateRule(NamedTuple):
-    """The mathematics of an algorithm: functions in TensorFlow but for the noise. Parameters are flat or in layers."""
+    """The mathematics of an algorithm, in TensorFlow; the noise is NumPy's. Parameters are flat or in layers."""
 
     targets: Callable  # (networks, target_actor, target_critics, batch, noise) -> y [M]
     critic_loss: Callable  # (networks, critics, batch, y) -> loss of the critics

@@ -1,8 +1,8 @@
 """Running mean and variance of observations, and networks that see them normalised.
 
 A network for normalised observations is the same function as one for raw observations with other weights in its first
-layer. Acting, checkpoints and evaluation always use the latter; only derivatives are taken of the former. So new
-statistics never change the policy itself.
+layer. Acting, checkpoints and evaluation always use the one for raw observations; only derivatives are taken of the
+other. So new statistics never change the policy itself.
 """
 
 from typing import Any, NamedTuple

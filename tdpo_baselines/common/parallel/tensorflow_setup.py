@@ -30,7 +30,7 @@ def prepare_environment() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what NumPy frees: a temporary array would else get new pages from the system each time."""
+    """Let the C library keep what NumPy frees: otherwise each temporary array gets new pages from the system."""
     if hasattr(libc := ctypes.CDLL(None), "mallopt"):  # glibc
         libc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
         libc.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES // 2)
