@@ -2,7 +2,7 @@
 
 `state["policy"]["theta"]` is `policy/theta/.ATTRIBUTES/VARIABLE_VALUE` for `tf.train.load_checkpoint(FOLDER/state)`.
 A checkpoint appears under its name only when it is complete, so a kill at any moment leaves the ones before it intact.
-TensorFlow stores a checksum with every array; a checkpoint that fails it is skipped. Nothing is ever unpickled.
+Every array has a checksum; a checkpoint that fails it is skipped. Nothing is ever unpickled.
 Writing goes through the opened folder: if that is removed or replaced meanwhile, what is in its place is left alone.
 Only folders named iteration-N, and only our files in them, are ever removed.
 """
@@ -16,19 +16,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..common.files import sync_folder
 from ..common.parallel.checks import require_memory
-from ..common.parallel.tensorflow_setup import load_tensorflow
-from .bundle import DATA, INDEX, read_index
+from . import bundle
 from .upgrade import is_old, upgrade
 
 REPLAY = "replay"  # component that only training needs, and the beginning of its names in old checkpoints
 MAX_BYTES = 2**32  # of a checkpoint without its replay
 _NAME = re.compile(r"iteration-\d{9,18}")
 _PARTIAL = re.compile(r"\.partial-\d+")
-_FILES = "state"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's name for the value of a variable
 
 
@@ -39,7 +35,6 @@ def save(
 
     Raise OSError if that fails, or if `is_ours` says that another run's folder has taken the place of this one.
     """
-    tf = load_tensorflow()
     name, partial = _name(iteration), f".partial-{os.getpid()}"
     try:
         with _opened(folder) as opened:
@@ -49,7 +44,9 @@ def save(
                 shutil.rmtree(left_by_killed, ignore_errors=True, dir_fd=opened)
             os.mkdir(partial, dir_fd=opened)
             try:
-                _write(tf, folder, opened, partial, state)
+                with _opened(partial, dir_fd=opened) as inner:
+                    bundle.write(inner, {f"{key}{_SUFFIX}": value for key, value in flatten(state).items()})
+                    sync_folder(inner)
                 for newer_or_same in (old for old in _listed(opened, _NAME) if old >= name):  # unreadable: skipped
                     _remove(newer_or_same, opened)
                 os.rename(partial, name, src_dir_fd=opened, dst_dir_fd=opened)
@@ -59,42 +56,19 @@ def save(
             sync_folder(opened)
             for old in _listed(opened, _NAME)[keep:]:
                 _remove(old, opened)
-    except (OSError, tf.errors.OpError) as error:
+    except OSError as error:
         fate = "the ones before it are intact" if folder.exists() and is_ours() else "its folder has disappeared"
         raise OSError(f"cannot write checkpoint {folder / name}: {_reason(error)}; {fate}") from error
 
 
-def _write(tf: Any, folder: Path, opened: int, partial: str, state: dict[str, Any]) -> None:
-    """Write a state into the folder `partial` of an opened folder, and onto the disk."""
-    with _opened(folder / partial, partial, dir_fd=opened) as inner:
-        variables = tf.nest.map_structure(lambda value: tf.Variable(_exact(value), trainable=False), state)
-        tf.train.Checkpoint(**variables).write(_prefix(folder / partial, inner))
-        for name in (INDEX, DATA):
-            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=inner)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_folder(inner)
-
-
 @contextlib.contextmanager
-def _opened(path: Path, name: str | None = None, *, dir_fd: int | None = None) -> Iterator[int]:
+def _opened(path: Path | str, *, dir_fd: int | None = None) -> Iterator[int]:
     """Open a folder that is no link."""
-    opened = os.open(name or path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         yield opened
     finally:
         os.close(opened)
-
-
-def _prefix(path: Path, opened: int) -> str:
-    """Return the beginning of the names of a checkpoint's files, by the opened folder where the system can do that.
-
-    Else TensorFlow would create folders again that have been removed, and take [, * and ? in names for patterns.
-    """
-    by_number = f"/proc/self/fd/{opened}"
-    return f"{by_number if os.path.isdir(by_number) else path}/{_FILES}"
 
 
 def _listed(folder: int | Path, pattern: re.Pattern) -> list[str]:
@@ -109,8 +83,8 @@ def _listed(folder: int | Path, pattern: re.Pattern) -> list[str]:
 
 def _remove(name: str, opened: int) -> None:
     """Remove a checkpoint; a folder in which someone has put files of their own stays, with these, as NAME-kept-PID."""
-    with _opened(Path(name), dir_fd=opened) as inner:
-        for file in (INDEX, DATA):
+    with _opened(name, dir_fd=opened) as inner:
+        for file in (bundle.INDEX, bundle.DATA):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file, dir_fd=inner)
     try:
@@ -124,15 +98,12 @@ def load(path: Path, *, skip: str = "", max_bytes: int = MAX_BYTES) -> dict[str,
 
     Raise OSError if it is incomplete, corrupt, larger than `max_bytes` or not a checkpoint.
     """
-    tf = load_tensorflow()
     try:
-        with _opened(path.resolve()) as opened:  # a user's own link may lead to it
-            tensors = {key: tensor for key, tensor in read_index(path).items() if key.endswith(_SUFFIX)}
-            names = [key for key in tensors if not (skip and key.startswith(skip))]
-            _require_room(sum(tensors[name].num_bytes for name in names), max_bytes)
-            reader = tf.train.load_checkpoint(_prefix(path, opened))
-            state = _nest({name.removesuffix(_SUFFIX): _value(reader.get_tensor(name)) for name in names})
-    except Exception as error:  # TensorFlow raises many kinds, by the kind of damage
+        found = bundle.read_index(path).items()
+        tensors = [(k, t) for k, t in found if k.endswith(_SUFFIX) and not (skip and k.startswith(skip))]
+        _require_room(sum(tensor.num_bytes for _, tensor in tensors), max_bytes)
+        state = _nest({name.removesuffix(_SUFFIX): value for name, value in bundle.read(path, tensors).items()})
+    except (ValueError, OSError, MemoryError) as error:
         raise OSError(f"{path} is torn or corrupt ({_reason(error)})") from error
     return upgrade(state) if is_old(state) else state
 
@@ -144,8 +115,11 @@ def _require_room(num_bytes: int, max_bytes: int) -> None:
 
 
 def flatten(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays of a state by their names in the file, such as "policy/theta"."""
-    return {f"{component}/{name}": value for component, arrays in state.items() for name, value in arrays.items()}
+    """Return the values of a state by their names in the file, such as "policy/theta"; texts have no component."""
+    flat: dict[str, Any] = {}
+    for component, values in state.items():
+        flat |= {f"{component}/{n}": v for n, v in values.items()} if isinstance(values, dict) else {component: values}
+    return flat
 
 
 def _nest(flat: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +149,7 @@ def load_newest(folder: Path, **how: Any) -> dict[str, Any] | None:
 
 def is_checkpoint(path: Path) -> bool:
     """Return whether the path is the folder of one checkpoint."""
-    return os.path.lexists(path / INDEX)
+    return os.path.lexists(path / bundle.INDEX)
 
 
 def has_checkpoints(folder: Path) -> bool:
@@ -203,15 +177,5 @@ def _name(iteration: int) -> str:
     return f"iteration-{iteration:09d}"
 
 
-def _exact(value) -> np.ndarray | str:
-    """Return an array of the value's own precision; TensorFlow would make a number float32."""
-    return value if isinstance(value, str) else np.asarray(value)
-
-
-def _value(tensor) -> np.ndarray | str:
-    return tensor.decode() if isinstance(tensor, bytes) else np.asarray(tensor)
-
-
 def _reason(error: Exception) -> str:
-    text = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return re.sub(r"{{.*?}}|\[Op:.*?\]", "", str(text).splitlines()[0]).strip()
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

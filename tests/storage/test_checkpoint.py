@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
-from tdpo_baselines.storage import checkpoint
+from tdpo_baselines.storage import bundle, checkpoint
 
 
 def state(value):
@@ -41,6 +41,20 @@ def test_tensorflow_alone_reads_it_by_component_and_name(tmp_path):
     reader = load_tensorflow().train.load_checkpoint(str(tmp_path / "iteration-000000001" / "state"))
     assert reader.get_tensor("policy/theta/.ATTRIBUTES/VARIABLE_VALUE")[0] == 0.1
     assert reader.get_tensor("config/.ATTRIBUTES/VARIABLE_VALUE") == b'{"a": 1}'
+
+
+def test_what_tensorflow_writes_is_read_and_the_other_way_round(tmp_path):
+    saved = {**state(0.5), "odd": {"empty": np.zeros((0, 3), np.float32), "flags": np.array([True, False])}}
+    checkpoint.save(tmp_path, 1, saved, keep=1)
+    tf = load_tensorflow()
+    theta, flags = tf.Variable(np.zeros(1000)), tf.Variable([False, False])
+    both = tf.train.Checkpoint(policy=tf.train.Checkpoint(theta=theta), odd=tf.train.Checkpoint(flags=flags))
+    reader = tf.train.load_checkpoint(str(tmp_path / "iteration-000000001" / "state"))
+    for name, variable in (("policy/theta", theta), ("odd/flags", flags)):
+        variable.assign(reader.get_tensor(f"{name}/.ATTRIBUTES/VARIABLE_VALUE"))
+    path = both.write(str(tmp_path / "iteration-000000002" / "state"))
+    found = checkpoint.load(tmp_path / "iteration-000000002")
+    assert path and found["policy"]["theta"][0] == 0.5 and found["odd"]["flags"].tolist() == [True, False]
 
 
 def test_flat_names_join_component_and_name():
@@ -120,17 +134,16 @@ def test_pickled_file_in_its_place_is_never_executed(tmp_path):
     assert not marker.exists()
 
 
-def test_folder_removed_while_tensorflow_writes_is_not_made_anew(tmp_path, monkeypatch):
+def test_folder_removed_while_it_is_written_is_not_made_anew(tmp_path, monkeypatch):
     folder = tmp_path / "run" / "checkpoints"
     folder.mkdir(parents=True)
-    tf = load_tensorflow()
-    write = tf.train.Checkpoint.write
+    write = bundle.write
 
-    def remove_and_write(self, path):
+    def remove_and_write(inner, values):
         shutil.rmtree(tmp_path / "run")
-        return write(self, path)
+        write(inner, values)
 
-    monkeypatch.setattr(tf.train.Checkpoint, "write", remove_and_write)
+    monkeypatch.setattr(bundle, "write", remove_and_write)
     with pytest.raises(OSError, match="No such file or directory; its folder has disappeared"):
         checkpoint.save(folder, 1, {"policy": {"theta": np.zeros(3)}}, keep=1)
     assert not (tmp_path / "run").exists()
@@ -139,17 +152,16 @@ def test_folder_removed_while_tensorflow_writes_is_not_made_anew(tmp_path, monke
 def test_folder_of_another_run_under_the_same_name_is_left_alone(tmp_path, monkeypatch):
     folder = tmp_path / "run" / "checkpoints"
     folder.mkdir(parents=True)
-    tf = load_tensorflow()
-    write = tf.train.Checkpoint.write
+    write = bundle.write
 
-    def start_again_and_write(self, path):
-        monkeypatch.setattr(tf.train.Checkpoint, "write", write)
+    def start_again_and_write(inner, values):
+        monkeypatch.setattr(bundle, "write", write)
         shutil.rmtree(tmp_path / "run")
         folder.mkdir(parents=True)
         save_three(folder)
-        return write(self, path)
+        write(inner, values)
 
-    monkeypatch.setattr(tf.train.Checkpoint, "write", start_again_and_write)
+    monkeypatch.setattr(bundle, "write", start_again_and_write)
     with pytest.raises(OSError, match="No such file or directory"):
         checkpoint.save(folder, 1, state(1.0), keep=1)
     assert sorted(os.listdir(folder)) == [f"iteration-{i:09d}" for i in (10, 20, 30)]
