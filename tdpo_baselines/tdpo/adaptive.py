@@ -288,6 +288,7 @@ class AdaptiveLearner(ABC):
         )
 
     def _row(self, sample: Sample, step: Step, choice: Choice) -> dict[str, Any]:
+        """Return the row of an update."""
         return {
             "num_timesteps": choice.num_steps + int(sample.branch_steps.sum()),
             "num_episodes": len(sample.returns) if self.roller.start_size > 0 else 1,
@@ -298,9 +299,6 @@ class AdaptiveLearner(ABC):
             "cg_residual": step.cg_residual,
             "cg_iterations": step.cg_iterations,
             "step_w": step.step_w,
-            "delta_max": choice.radius,
-            "is_trust_region_bound": int(step.is_bound),
-            "predicted_gain": step.predicted_gain,
             "gain": choice.gain,
         }
 

@@ -221,7 +221,7 @@ class Config(Settings):
         if self.is_adaptive:
             lines.append(
                 f"adaptive variant: discount {self.gamma:.6g} for {environment.horizon} steps, actions in units "
-                f"of half their range; column delta_max shows the size of the steps as it adapts"
+                f"of half their range; column step_w shows the size of the steps as it adapts"
             )
         return lines
 

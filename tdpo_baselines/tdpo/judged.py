@@ -79,6 +79,14 @@ class JudgedLearner(AdaptiveLearner):
         self.trial = Trial(self.theta + step.delta_theta, tolerated, choice.radius, age + 1)
         return step
 
+    def _row(self, sample: Sample, step: Step, choice: Choice) -> dict[str, Any]:
+        own = {
+            "delta_max": choice.radius,
+            "is_trust_region_bound": int(step.is_bound),
+            "predicted_gain": step.predicted_gain,
+        }
+        return {**super()._row(sample, step, choice), **own}
+
     def state(self) -> State:
         """Return all that a checkpoint must hold."""
         return {**super().state(), "trial": self.trial._asdict()}

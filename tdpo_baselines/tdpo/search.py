@@ -70,7 +70,7 @@ class SearchLearner(AdaptiveLearner):
     def _choose_step(self, sample: Sample, choice: Choice) -> Step:
         step = self._find_step(MEMORY, radius=1.0)
         self.trial_theta = self.theta + step.delta_theta
-        return step._replace(step_w=choice.radius)  # the step before was taken
+        return step._replace(step_w=choice.radius)  # of the step before, which was taken
 
     def state(self) -> State:
         """Return all that a checkpoint must hold."""
