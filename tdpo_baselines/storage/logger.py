@@ -46,15 +46,16 @@ class ProgressCSV:
             )
 
     def write(self, rows: list[dict]) -> None:
-        """Append rows and flush them to the operating system."""
+        """Append rows and flush them to the operating system. A column that a row lacks, such as one of an earlier
+        revision, gets nan."""
         lines = []
         for row in rows:
             if not self._columns:
                 self._columns = list(row)
                 lines.append(",".join(self._columns) + "\n")
-            if self._columns != list(row):
-                raise ValueError(f"{self._path} has other columns than this run: {', '.join(self._columns)}")
-            lines.append(",".join(map(_text, row.values())) + "\n")
+            if unknown := [name for name in row if name not in self._columns]:
+                raise ValueError(f"{self._path} has no columns for {', '.join(unknown)}, which this run logs")
+            lines.append(",".join(_text(row.get(name, math.nan)) for name in self._columns) + "\n")
         if not self._is_in_place():
             raise OSError(f"{self._path} has disappeared during the run; restore its folder or start again")
         try:

@@ -69,9 +69,14 @@ def test_log_without_the_rows_before_the_checkpoint_is_refused_and_left_alone(pa
     assert path.read_text() == damaged
 
 
-def test_row_with_other_columns_is_refused(path):
-    with pytest.raises(ValueError, match="has other columns than this run: iteration, payoff, count"):
+def test_row_with_new_columns_is_refused(path):
+    with pytest.raises(ValueError, match="has no columns for kl, which this run logs"):
         ProgressCSV(path, last_iteration=5).write([{"iteration": 6, "kl": 0.1}])
+
+
+def test_column_that_a_resumed_run_no_longer_has_gets_nan(path):
+    ProgressCSV(path, last_iteration=5).write([{"iteration": 6, "count": 6}])
+    assert path.read_text().splitlines()[-1] == "6,nan,6"
 
 
 def test_log_that_has_disappeared_is_named(path):
