@@ -259,7 +259,10 @@ def draw(result: Result, finished: list[Finished]):
     num_columns = min(3, len(panels))
     num_rows = -(-len(panels) // num_columns)
     figure = Figure(figsize=(1.5 + 4 * num_columns, 0.7 + 3.2 * num_rows), layout="constrained")
-    all_axes = dict(zip(panels, figure.subplots(num_rows, num_columns, squeeze=False).flat))
+    places = figure.subplots(num_rows, num_columns, squeeze=False).flat
+    for unused in places[len(panels) :]:
+        unused.set_axis_off()
+    all_axes = dict(zip(panels, places))
     labels: dict[str, Any] = {}
     for panel, axes in all_axes.items():
         here, counts = [f for f in finished if f.setting.panel == panel], {}
