@@ -127,7 +127,8 @@ def prepare(parsed: argparse.Namespace) -> int:
 
 
 def extra(finished: list[Finished], out: Path) -> None:
-    """Write a table for each kind of task: a row for each change, a column for each task."""
+    """Draw every seed, and write a table for each kind of task: a row for each change, a column for each task."""
+    draw(finished).savefig(out / "ablations.png", dpi=110)
     found = {(f.setting.panel, f.setting.label): f.returns() for f in finished}
     for name, tasks, changes in (
         ("along-the-way", ALONG_THE_WAY, CHANGES_ALONG_THE_WAY),
@@ -135,6 +136,30 @@ def extra(finished: list[Finished], out: Path) -> None:
     ):
         rows = [[label, *(cell(found.get((task, label), [])) for task in tasks)] for label in changes]
         write_table(out / f"ablations-{name}.md", ["TDPO", *tasks], rows)
+
+
+def draw(finished: list[Finished]):
+    """Return a figure of the returns of all seeds, a panel for each task and a line for each change."""
+    from matplotlib.figure import Figure
+
+    from tdpo_baselines.plot import algorithm_colour
+
+    tasks = list(dict.fromkeys(f.setting.panel for f in finished))
+    num_columns = min(3, len(tasks))
+    num_rows = -(-len(tasks) // num_columns)
+    figure = Figure(figsize=(1.5 + 4 * num_columns, 0.5 + 2.8 * num_rows), layout="constrained")
+    for task, axes in zip(tasks, figure.subplots(num_rows, num_columns, squeeze=False).flat):
+        here = [f for f in finished if f.setting.panel == task][::-1]
+        for place, f in enumerate(here):
+            axes.plot(f.returns(), [place] * len(f.returns()), "o", color=algorithm_colour("tdpo"), alpha=0.5)
+            axes.plot(np.median(f.returns()), place, "|", color="k", markersize=14)
+        axes.set(title=task, yticks=range(len(here)), yticklabels=[f.setting.label for f in here])
+        if (best := max(max(f.returns()) for f in here)) < 0:
+            axes.set_xscale("symlog", linthresh=-best / 2)
+            axes.set_xlim(right=best / 2)
+        axes.grid(alpha=0.3)
+    figure.supxlabel("return without exploration: every seed, and the median", fontsize="medium")
+    return figure
 
 
 def cell(returns: list[float]) -> str:
