@@ -10,5 +10,7 @@
 #SBATCH --output=@FOLDER@/%a.log
 @SITE@
 
+@SUMMARY@
+
 exec bash "@CHECKOUT@/hpc/job.sh" "@FOLDER@/tasks.txt" "$SLURM_ARRAY_TASK_ID" @RANKS@ \
     scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"

@@ -1,13 +1,13 @@
 """Submit training to SLURM or PBS:
 
-    python -m hpc.submit --scheduler slurm --env leg --seeds 0-24 --ranks 72 --time 12:00:00
+    python -m hpc.submit --scheduler slurm --env leg --seeds 0-24 --ranks 8 --time 12:00:00
 
 Everything is checked before anything is submitted. A job is an array with a task per run. A run stops with a checkpoint
 before its time is over, is queued again, and continues. Site values are in hpc/env.sh.
 """
 
 import argparse
-import contextlib
+import math
 import os
 import re
 import shlex
@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SCHEDULERS = {"slurm": ("sbatch", "#SBATCH --partition={}", "#SBATCH --account={}"),
@@ -23,6 +24,17 @@ SCHEDULERS = {"slurm": ("sbatch", "#SBATCH --partition={}", "#SBATCH --account={
 MAX_SEEDS = 10_000  # schedulers allow fewer tasks
 NO_FAILURES = ("0", "2", "85")  # exit codes; 2 also comes from a second job for a run that is under way
 SECONDS_TO_SAVE = 300  # before the end the scheduler warns; without a warning the run stops half-way through these
+
+
+MAX_SHOWN = 10  # lines of tasks, folders
+
+
+class Planned(NamedTuple):
+    """A run that is to be submitted."""
+
+    run: Any  # resolved
+    folder: Any  # RunFolder
+    num_bytes: float  # that its settings need per rank, beside the program itself
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -46,7 +58,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--runs", type=Path, default=Path("runs"), help="folder of the run folders (default: runs)")
     add("--jobs", type=Path, default=Path("jobs"), help="folder of the jobs' scripts and logs (default: jobs)")
     add("--name", help="name of the job (default: ALG-ENV)")
-    add("--dry-run", action="store_true", help="write the script and show it, but submit nothing")
+    add("--dry-run", action="store_true", help="show the script and the tasks; write and submit nothing")
     add("run_arguments", nargs="*", metavar="ARGUMENT", help="after --: more arguments of every run")
     return parser.parse_args(arguments)
 
@@ -114,29 +126,60 @@ def tasks(arguments: argparse.Namespace) -> list[list[str]]:
     return found
 
 
-def check(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> None:
-    """Raise ValueError for invalid input now, rather than after the jobs have waited in the queue."""
-    from tdpo_baselines.common.parallel.checks import TooLittleMemory
-    from tdpo_baselines.harness import stages
-    from tdpo_baselines.harness.resolve import resolve
-    from tdpo_baselines.run import parse as parse_run
-    from tdpo_baselines.run import spell
-
+def plan(arguments: argparse.Namespace, all_tasks: list[list[str]]) -> list[Planned]:
+    """Resolve every run; raise ValueError for invalid input now, before the jobs wait in the queue."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", arguments.name):
         raise ValueError(f"--name must be a letter, then letters, digits, '.', '-' or '_', got {arguments.name!r}")
     if arguments.ranks < 1:
         raise ValueError(f"--ranks must be at least 1, got {arguments.ranks}")
-    for task in all_tasks:
-        names = [spell(word).partition("=")[0] for word in task]
-        own = ("--alg", "--env", "--seed", "--log_dir", "--max_walltime")
-        twice = next((name for name in own if names.count(name) > 1), "")
-        if twice:
-            raise ValueError(f"hpc.submit sets {twice} of the runs; do not pass it after -- or in a sweep")
-        if any(word.split() != [word] for word in task):
-            raise ValueError(f"arguments of runs must not have spaces: {next(w for w in task if w.split() != [w])!r}")
-        run = resolve(parse_run(task))
-        with contextlib.suppress(TooLittleMemory):  # on this host, which will not run it
-            stages.check(run.config.algorithm, run.stages, arguments.ranks)
+    return [plan_one(task, arguments.ranks) for task in all_tasks]
+
+
+def plan_one(task: list[str], num_ranks: int) -> Planned:
+    """Resolve the run with these arguments; raise ValueError if it cannot run."""
+    from tdpo_baselines.common.parallel.checks import noting_memory
+    from tdpo_baselines.harness import stages
+    from tdpo_baselines.harness.resolve import resolve
+    from tdpo_baselines.run import parse as parse_run
+    from tdpo_baselines.run import spell
+    from tdpo_baselines.storage.run_folder import RunFolder
+
+    names = [spell(word).partition("=")[0] for word in task]
+    own = ("--alg", "--env", "--seed", "--log_dir", "--max_walltime")
+    twice = next((name for name in own if names.count(name) > 1), "")
+    if twice:
+        raise ValueError(f"hpc.submit sets {twice} of the runs; do not pass it after -- or in a sweep")
+    if any(word.split() != [word] for word in task):
+        raise ValueError(f"arguments of runs must not have spaces: {next(w for w in task if w.split() != [w])!r}")
+    parsed = parse_run(task)
+    run = resolve(parsed)
+    with noting_memory() as needs:  # this host will not run it
+        stages.check(run.config.algorithm, run.stages, num_ranks)
+    return Planned(run, RunFolder(parsed.log_dir), sum(needs.values()))
+
+
+def summarise(arguments: argparse.Namespace, planned: list[Planned]) -> list[str]:
+    """Return lines about what the runs will cost, and which of them continue what lies in their folders."""
+    from tdpo_baselines.options.budget import format_count
+
+    steps = sorted({run.budget.num_timesteps for run, _, _ in planned})
+    budget = " to ".join(map(format_count, steps[:: max(len(steps) - 1, 1)]))
+    rate, megabytes = steps[-1] / seconds(arguments.time), max(num_bytes for _, _, num_bytes in planned) / 1e6
+    begun = [str(folder.path) for _, folder, _ in planned if folder.has_run()]
+    lines = [
+        f"{len(planned)} run(s) of {arguments.ranks} rank(s), {budget} timesteps each",
+        f"time: to end in one job of {arguments.time}, a run must make {rate:,.0f} timesteps per second",
+        "    (its log tells the expected time after some seconds)",
+        f"memory: a rank needs {math.ceil(megabytes):,} MB for its settings, and 0.1 to 0.7 GB for the program",
+        f"resume: a job continues what is in the folder of its run; {len(begun)} of the folders hold a run already",
+    ]
+    return [*lines, *(f"  {path}" for path in shorten(begun))]
+
+
+def shorten(lines: list[str]) -> list[str]:
+    """Return the first lines, and how many there are more."""
+    more = len(lines) - MAX_SHOWN
+    return [*lines[:MAX_SHOWN], f"... and {more} more"] if more > 0 else lines
 
 
 def site_values() -> dict[str, str]:
@@ -149,7 +192,7 @@ def site_values() -> dict[str, str]:
     return dict(zip(names, shown.split("\n")))
 
 
-def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
+def render(arguments: argparse.Namespace, folder: Path, summary: list[str], num_tasks: int) -> str:
     """Return the batch script."""
     _, partition, account = SCHEDULERS[arguments.scheduler]
     site = site_values()
@@ -170,6 +213,7 @@ def render(arguments: argparse.Namespace, folder: Path, num_tasks: int) -> str:
         "FOLDER": str(folder),
         "CHECKOUT": str(CHECKOUT),
         "SITE": "\n".join(lines),
+        "SUMMARY": "\n".join(f"# {line}" for line in summary),
     }
     text = (CHECKOUT / "hpc" / f"{arguments.scheduler}.sh").read_text()
     for name, value in values.items():
@@ -192,13 +236,12 @@ def require_plain(path: Path, remedy: str) -> None:
 
 
 def new_folder(jobs: Path, name: str) -> Path:
-    """Create jobs/NAME-1, or the next number that is free."""
+    """Return jobs/NAME-1, or the next number that is free."""
     number = 1
     while (jobs / f"{name}-{number}").exists():
         number += 1
     folder = (jobs / f"{name}-{number}").resolve()
     require_plain(folder, "pass another --jobs")
-    folder.mkdir(parents=True)
     return folder
 
 
@@ -206,19 +249,26 @@ def submit(parsed: argparse.Namespace, all_tasks: list[list[str]]) -> int:
     """Check the runs, write the job and submit it; return the scheduler's exit code."""
     command = SCHEDULERS[parsed.scheduler][0]
     require_plain(CHECKOUT, "move the checkout")
-    check(parsed, all_tasks)
+    planned = plan(parsed, all_tasks)
     if not parsed.dry_run and shutil.which(command) is None:
         raise ValueError(f"{command} is not installed here; submit from a login node, or pass --dry-run")
-    folder = new_folder(parsed.jobs, parsed.name)
-    script = render(parsed, folder, len(all_tasks))
-    (folder / "tasks.txt").write_text("".join(" ".join(task) + "\n" for task in all_tasks))
+    folder, summary = new_folder(parsed.jobs, parsed.name), summarise(parsed, planned)
+    script = render(parsed, folder, summary, len(all_tasks))
+    lines = [" ".join(task) for task in all_tasks]
+    if parsed.dry_run:
+        print(script, "tasks.txt:", *shorten(lines), "", *summary, "nothing is written or submitted", sep="\n")
+        return 0
+    write_job(folder, script, lines)
+    print(*summary, f"script, tasks and logs are in {folder}", sep="\n", flush=True)
+    return subprocess.run([command, str(folder / "job.sh")], cwd=folder).returncode
+
+
+def write_job(folder: Path, script: str, lines: list[str]) -> None:
+    """Write the files of a job: the script, that of a single task, and the arguments of the runs."""
+    folder.mkdir(parents=True)
+    (folder / "tasks.txt").write_text("".join(f"{line}\n" for line in lines))
     (folder / "job.sh").write_text(script)
     (folder / "again.sh").write_text(without_array(script))
-    print(f"{len(all_tasks)} run(s); script, tasks and logs are in {folder}", flush=True)
-    if parsed.dry_run:
-        print(f"not submitted:\n\n{script}")
-        return 0
-    return subprocess.run([command, str(folder / "job.sh")], cwd=folder).returncode
 
 
 def is_log(path: Path) -> bool:

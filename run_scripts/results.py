@@ -252,7 +252,7 @@ def draw(result: Result, finished: list[Finished]):
     """Return the learning curves of all settings, a panel for each task that has some."""
     from matplotlib.figure import Figure
 
-    from tdpo_baselines.plot import LABELS, STYLES, UNITS, algorithm_colour, draw_group
+    from tdpo_baselines.plot import LABELS, STYLES, UNITS, algorithm_colour, draw_group, show_as_negative
 
     with_curves = dict.fromkeys(f.setting.panel for f in finished if f.curves)
     panels = list(with_curves or dict.fromkeys(f.setting.panel for f in finished))
@@ -281,10 +281,9 @@ def draw(result: Result, finished: list[Finished]):
         axes.set(title=panel, xlabel=LABELS.get(result.x, result.x))
         axes.grid(alpha=0.3)
         if result.is_log:
-            axes.set_yscale("log")
-            axes.invert_yaxis()
+            show_as_negative(axes)
     what = "return per step" if result.steps_per_unit else "return"
-    figure.supylabel(f"{'- ' if result.is_log else ''}{what} while training", fontsize="medium")
+    figure.supylabel(f"{what} while training", fontsize="medium")
     figure.legend(labels.values(), labels, loc="outside upper center", ncols=min(4, 2 * num_columns))
     return figure
 

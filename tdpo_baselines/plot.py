@@ -103,14 +103,26 @@ def draw_curves(groups: dict[tuple[str, str], list], *, x: str, y: str, is_log: 
         line = draw_group(axes, curves, colour=algorithm_colour(algorithm), style=style, is_log=is_log)
         how_many = f": interquartile mean of {len(curves)} runs" if len(curves) > 1 else ""
         labels[plain(f"{algorithm}, {environment}{how_many}")] = line
-    label = LABELS.get(y, y)
-    axes.set(xlabel=LABELS.get(x, x), ylabel=f"- {label}" if is_log else label)
+    axes.set(xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
     if is_log:
-        axes.set_yscale("log")
-        axes.invert_yaxis()
+        show_as_negative(axes)
     axes.grid(alpha=0.3)
     figure.legend(labels.values(), labels, loc="outside upper center", ncols=2)
     return figure
+
+
+def show_as_negative(axes) -> None:
+    """Make the vertical axis logarithmic and turn it round, and label the distances below zero as negative numbers."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class Negative(LogFormatterSciNotation):
+        def __call__(self, value, position=None):
+            return super().__call__(value, position).replace("{", "{-", 1)
+
+    axes.set_yscale("log")
+    axes.invert_yaxis()
+    axes.yaxis.set_major_formatter(Negative())
+    axes.yaxis.set_minor_formatter(Negative(labelOnlyBase=False))
 
 
 def algorithm_colour(algorithm: str) -> str:
@@ -273,7 +285,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--y", default="return_mean", help="column of progress.csv (default: return_mean). Payoffs of "
                         "algorithms with different discounts cannot be compared")  # fmt: skip
     parser.add_argument("--csv", metavar="FILE", help="also write every row of all runs as one table, .csv or .parquet")
-    parser.add_argument("--log", action="store_true", help="logarithmic axis of the distance below zero")
+    parser.add_argument("--log", action="store_true", help="logarithmic axis, for values below zero")
     return parser.parse_args(arguments)
 
 

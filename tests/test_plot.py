@@ -79,9 +79,13 @@ def test_table_has_every_row_of_every_run(tmp_path):
     ]  # fmt: skip
 
 
-def test_logarithmic_axis_shows_the_distance_below_zero(tmp_path):
-    (axes,) = draw([make_run(tmp_path)], is_log=True).axes
-    assert axes.get_yscale() == "log" and axes.get_ylabel() == "- mean return per update, while training"
+def test_logarithmic_axis_shows_the_distance_below_zero_with_negative_labels(tmp_path):
+    figure = draw([make_run(tmp_path)], is_log=True)
+    (axes,) = figure.axes
+    assert axes.get_yscale() == "log" and axes.get_ylabel() == "mean return per update, while training"
+    figure.draw_without_rendering()
+    labels = [text.get_text() for text in axes.get_yticklabels(which="both") if text.get_text()]
+    assert len(labels) > 1 and all(text.startswith(r"$\mathdefault{-") for text in labels)
     np.testing.assert_allclose(axes.lines[0].get_ydata(), np.arange(1, 6) / 3)
 
 

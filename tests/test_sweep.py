@@ -148,6 +148,7 @@ def test_file_and_arguments_are_joined(tmp_path, capsys):
 def test_unfinished_runs_are_submitted_as_an_array(tmp_path, capsys):
     arguments = ["--env", "pendulum-nlr", "--vary", "gamma=0.9,1", "--out", str(tmp_path / "out")]
     assert main([*arguments, "--submit", "slurm", "--ranks", "2", "--dry-run"]) == 0
-    assert "#SBATCH --array=0-1" in capsys.readouterr().out
-    tasks = (tmp_path / "out/jobs/sweep-out-1/tasks.txt").read_text().splitlines()
-    assert len(tasks) == 2 and "--gamma=0.9 " in tasks[0] and "--max_walltime=11:57:30" in tasks[0]
+    shown = capsys.readouterr().out
+    tasks = shown.partition("tasks.txt:\n")[2].splitlines()[:2]
+    assert "#SBATCH --array=0-1" in shown and not (tmp_path / "out/jobs").exists()
+    assert "--gamma=0.9 " in tasks[0] and "--max_walltime=11:57:30" in tasks[0] and "--gamma=1" in tasks[1]

@@ -2,7 +2,8 @@
 
 From a single start, the payoffs of training are compared. From random starts they would favour easy starts: there the
 policy with the best payoff in training since the last evaluation is evaluated without exploration, from the same starts
-throughout the run. Evaluations take a twentieth of the timesteps of training, in short runs more, and are not counted.
+throughout the run. Evaluations take at most a tenth of the timesteps of training and are not counted. Until the first
+one is due, payoffs of training choose.
 """
 
 from typing import NamedTuple
@@ -14,8 +15,7 @@ from ..common.parallel.seeding import generator
 from ..contracts import Component, Roller
 
 NUM_STARTS = 20
-TRAINING_PER_EVALUATION = 20  # timesteps
-GROWTH = 1.5  # of the timesteps of training, after which an evaluation is due in any case
+TRAINING_PER_EVALUATION = 10  # timesteps
 
 
 class Candidate(NamedTuple):
@@ -32,12 +32,12 @@ class Selection:
     def __init__(self, comm: Comm, seed: int, theta: np.ndarray):
         self._comm, self._seed = comm, seed
         self.num_timesteps = 0  # of evaluations
-        self._last_total = 0  # timesteps of training before the last one
         self.restart(theta)
 
     def restart(self, theta: np.ndarray) -> None:
         """Forget the best parameters and the candidate: payoffs of two stages cannot be compared."""
         self.best = self._next = Candidate(-np.inf, 0, theta.copy())
+        self._last_total = 0  # timesteps of training before the last evaluation; 0: none yet
 
     @property
     def has_best(self) -> bool:
@@ -65,14 +65,21 @@ class Selection:
 
     def choose(self, roller: Roller, total_timesteps: int) -> None:
         """Compare the candidate with the best parameters, if an evaluation is due. All ranks call this together."""
-        payoff = self._next.payoff
-        if payoff == -np.inf:
+        if self._next.payoff == -np.inf:
             return
-        if roller.start_size > 0:
-            is_affordable = self.num_timesteps * TRAINING_PER_EVALUATION <= total_timesteps
-            if not is_affordable and total_timesteps < GROWTH * self._last_total:
-                return
-            payoff, self._last_total = self._evaluate(roller), total_timesteps
+        cost = NUM_STARTS * roller.horizon if roller.start_size > 0 else 0
+        if cost == 0:
+            self._compare(self._next.payoff)
+        elif (self.num_timesteps + cost) * TRAINING_PER_EVALUATION <= total_timesteps:
+            if self._last_total == 0:
+                self.best = self.best._replace(payoff=-np.inf)  # it has a payoff of training
+            self._last_total = total_timesteps
+            self._compare(self._evaluate(roller))
+        elif self._last_total == 0:
+            self.best = self._next
+
+    def _compare(self, payoff: float) -> None:
+        """Choose between the best parameters and the candidate, which has this payoff."""
         if payoff > self.best.payoff:
             self.best = self._next._replace(payoff=payoff)
         self._next = self._next._replace(payoff=-np.inf)

@@ -45,10 +45,10 @@ def test_best_of_several_lucky_candidates_is_the_best_on_the_fixed_starts(roller
     assert chosen.num_timesteps == 4 * NUM_STARTS * roller.horizon
 
 
-def test_evaluations_take_a_twentieth_of_the_timesteps_and_see_the_best_candidate_since_the_last(roller):
+def test_evaluations_take_at_most_a_tenth_of_the_timesteps_and_see_the_best_candidate_since_the_last(roller):
     chosen, thetas = Selection(Comm(), 0, policy(roller, 0)), [policy(roller, seed) for seed in range(4)]
     one = NUM_STARTS * roller.horizon
-    for number, (payoff, total) in enumerate([(-3.0, 19 * one), (-1.0, 20 * one - 1), (-2.0, 20 * one)]):
+    for number, (payoff, total) in enumerate([(-3.0, 10 * one), (-1.0, 20 * one - 1), (-2.0, 20 * one)]):
         chosen.propose(payoff, number, thetas[number])
         chosen.choose(roller, total)
         assert chosen.num_timesteps == (one, one, 2 * one)[number]
@@ -57,14 +57,22 @@ def test_evaluations_take_a_twentieth_of_the_timesteps_and_see_the_best_candidat
     assert str(chosen) == f", best payoff {chosen.best.payoff:.6g} ({2 * one} more timesteps to choose it)"
 
 
-def test_evaluations_of_a_short_run_are_not_rarer_than_its_growth_by_a_half(roller):
-    chosen, evaluated = Selection(Comm(), 0, policy(roller, 0)), []
-    for number in range(1, 30):
-        before = chosen.num_timesteps
-        chosen.propose(0.0, number, policy(roller, 0))
-        chosen.choose(roller, 100 * number)
-        evaluated += [number] * (chosen.num_timesteps > before)
-    assert evaluated == [1, 2, 3, 5, 8, 12, 18, 27]
+def test_payoffs_of_training_choose_until_an_evaluation_is_due_and_are_forgotten_then(roller):
+    chosen, thetas = Selection(Comm(), 0, policy(roller, 0)), [policy(roller, seed) for seed in range(3)]
+    due = 10 * NUM_STARTS * roller.horizon
+    for number, payoff in enumerate([5.0, 7.0, 6.0]):  # more than any evaluation
+        chosen.propose(payoff, number, thetas[number])
+        chosen.choose(roller, due - 1)
+        assert chosen.best.iteration == (0, 1, 1)[number] and chosen.num_timesteps == 0
+    chosen.choose(roller, due)
+    assert chosen.best.iteration == 1 and chosen.best.payoff == pytest.approx(payoff_of(roller, thetas[1], seed=0))
+    chosen.propose(8.0, 3, thetas[2])
+    chosen.choose(roller, due)  # the next evaluation is not due yet
+    assert chosen.best.iteration == 1 and chosen.num_timesteps == due // 10
+    chosen.restart(thetas[0])
+    chosen.propose(-9.0, 4, thetas[2])
+    chosen.choose(roller, due)
+    assert chosen.best.iteration == 4 and chosen.best.payoff == -9.0  # of the next stage
 
 
 def test_single_start_takes_the_payoffs_of_training_and_costs_nothing():
@@ -81,7 +89,7 @@ def test_single_start_takes_the_payoffs_of_training_and_costs_nothing():
 def test_selection_continues_from_its_state(roller):
     first, again = (Selection(Comm(), 0, policy(roller, 0)) for _ in range(2))
     first.propose(-1.0, 3, policy(roller, 3))
-    first.choose(roller, 1)
+    first.choose(roller, 10**6)
     first.propose(-2.0, 4, policy(roller, 4))
     again.load_state({name: np.asarray(value) for name, value in first.state().items()})
     for each in (first, again):
@@ -107,10 +115,10 @@ def test_each_rank_rolls_out_its_share_and_all_shares_together_are_the_evaluatio
         comm.rank = rank
         one = Selection(comm, 0, theta)
         one.propose(0.0, 0, theta)
-        one.choose(roller, 1)
+        one.choose(roller, 10**6)
         parts.append(comm.mine)
     whole.propose(0.0, 0, theta)
-    whole.choose(roller, 1)
+    whole.choose(roller, 10**6)
     returns = np.concatenate(parts)[:, 0]
     assert len(returns) == NUM_STARTS
     assert whole.best.payoff == returns.mean() / (roller.gamma ** np.arange(roller.horizon)).sum()

@@ -20,13 +20,46 @@ LENGTH = 4000  # iterations, some seconds: a warning is to meet the run on its w
 SMALL = ("--set", "num_trajectories=4", "num_branches=2", "hidden_sizes=8,8", "--num_iterations", str(LENGTH))
 
 
-def submitted(tmp_path, *arguments, scheduler="slurm", dry_run=True):
+def submitted(tmp_path, *arguments, scheduler="slurm", dry_run=False):
     folders = ("--runs", str(tmp_path / "runs"), "--jobs", str(tmp_path / "jobs"))
     own = ("--scheduler", scheduler, *RUN, *folders, *(("--dry-run",) if dry_run else ()))
     return submit.main([*own, *arguments, "--", *SMALL])
 
 
-def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
+@pytest.fixture
+def commands(tmp_path_factory, monkeypatch):
+    """Put commands named sbatch and qsub onto the path that accept any job."""
+    folder = tmp_path_factory.mktemp("commands")
+    for command, *_ in submit.SCHEDULERS.values():
+        (folder / command).write_text("#!/bin/sh\n")
+        (folder / command).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_dry_run_shows_script_tasks_and_cost_and_writes_nothing(tmp_path, capsys):
+    assert submitted(tmp_path, "--seeds", "0-11", "--ranks", "2", dry_run=True) == 0
+    shown = capsys.readouterr().out
+    assert "#SBATCH --array=0-11" in shown and "\n--alg tdpo --env pendulum-nlr --seed 0 " in shown
+    assert "--seed 10" not in shown and "\n... and 2 more\n" in shown
+    for line in (
+        "12 run(s) of 2 rank(s), 5e7 timesteps each",
+        "must make 41,667 timesteps per second",
+        "a rank needs 1 MB for its settings",
+    ):
+        assert shown.count(line) == 2, line  # in the script, and after it
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_that_will_be_continued_are_named(tmp_path, capsys):
+    begun = tmp_path / "runs/tdpo-pendulum-nlr-1"
+    begun.mkdir(parents=True)
+    (begun / "progress.csv").touch()
+    assert submitted(tmp_path, "--seeds", "0-1", dry_run=True) == 0
+    shown = capsys.readouterr().out
+    assert f"1 of the folders hold a run already\n#   {begun}\n" in shown
+
+
+def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys, commands):
     sweep = tmp_path / "sweep.txt"
     sweep.write_text("--set gamma=0.9  # short-sighted\n\n--set gamma=0.99 num_branches=2\n")
     assert submitted(tmp_path, "--seeds", "0-2,7", "--sweep", str(sweep), "--ranks", "3") == 0
@@ -34,7 +67,7 @@ def test_every_seed_and_every_line_of_a_sweep_is_a_task(tmp_path, capsys):
     assert len(tasks) == 8 and len({re.search(r"--log_dir (\S+)", task)[1] for task in tasks}) == 8
     assert "--seed 7 --set gamma=0.9 " in tasks[3] and "--seed 0 --set gamma=0.99 num_branches=2 " in tasks[4]
     assert all("--max_walltime 00:17:30" in task for task in tasks)
-    script = capsys.readouterr().out
+    script = (tmp_path / "jobs/tdpo-pendulum-nlr-1/job.sh").read_text()
     for line in ("#SBATCH --array=0-7", "#SBATCH --ntasks=3", "#SBATCH --signal=B:USR1@300", "#SBATCH --time=00:20:00"):
         assert line in script
     assert submitted(tmp_path) == 0 and (tmp_path / "jobs/tdpo-pendulum-nlr-2").exists()
@@ -74,13 +107,13 @@ def test_site_values_come_from_one_place(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("TDPO_PARTITION", "long")
     monkeypatch.setenv("TDPO_ACCOUNT", "physics")
     for scheduler, lines in (("slurm", ("--partition=long", "--account=physics")), ("pbs", ("-q long", "-A physics"))):
-        assert submitted(tmp_path, scheduler=scheduler) == 0
+        assert submitted(tmp_path, scheduler=scheduler, dry_run=True) == 0
         printed = capsys.readouterr().out
         assert all(line in printed for line in lines)
 
 
 @pytest.mark.parametrize("scheduler", submit.SCHEDULERS)
-def test_scripts_pass_shellcheck(tmp_path, scheduler):
+def test_scripts_pass_shellcheck(tmp_path, scheduler, commands):
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed: make system-deps")
     assert submitted(tmp_path, "--seeds", "0-1", scheduler=scheduler) == 0
@@ -108,7 +141,9 @@ def site(monkeypatch, mpirun):
 
 
 @pytest.mark.slow
-def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(tmp_path, site, undisturbed, monkeypatch):
+def test_pbs_script_saves_when_warned_submits_itself_again_and_goes_on(
+    tmp_path, site, undisturbed, monkeypatch, commands
+):
     """Run the script's body with the variables that PBS sets, and a `qsub` that notes its arguments."""
     assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", scheduler="pbs") == 0
     folder, run = tmp_path / "jobs/tdpo-pendulum-nlr-1", tmp_path / "runs/tdpo-pendulum-nlr-0"
@@ -163,7 +198,7 @@ def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
     alone = "--mca ras ^slurm --mca plm ^slurm"  # as under PBS, mpirun must not ask Slurm for hosts
     monkeypatch.setenv("TDPO_MPIRUN_OPTIONS", f"{os.environ['TDPO_MPIRUN_OPTIONS']} {alone}")
-    assert submitted(tmp_path, scheduler="pbs", dry_run=False) == 0
+    assert submitted(tmp_path, scheduler="pbs") == 0
     run = tmp_path / "runs/tdpo-pendulum-nlr-0"
     cluster.wait_for((run / "progress.csv").exists, "the first rows")
     cluster.run("scancel", "--signal=USR1", "--batch", "1")
@@ -177,7 +212,7 @@ def test_pbs_job_under_slurms_qsub_is_warned_submits_itself_again_and_ends(
 def test_array_job_under_slurm_is_warned_saves_queues_again_and_ends_as_if_undisturbed(
     tmp_path, site, undisturbed, cluster, capfd
 ):
-    assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2", dry_run=False) == 0
+    assert submitted(tmp_path, "--seeds", "0-1", "--ranks", "2") == 0
     job = re.search(r"Submitted batch job (\d+)", capfd.readouterr().out)[1]
     runs = [tmp_path / f"runs/tdpo-pendulum-nlr-{seed}" for seed in (0, 1)]
     cluster.wait_for(lambda: (runs[0] / "progress.csv").exists(), "the first rows of task 0")
@@ -214,7 +249,7 @@ def test_search_trains_round_by_round_under_slurm(tmp_path, site, cluster, capfd
     for num_runs in (2, 1, 1):  # both rounds and the winner's fresh seed
         assert tune.main(command) == 85
         output = capfd.readouterr().out
-        assert f"{num_runs} run(s); script" in output and "when the submitted runs have ended" in output
+        assert f"{num_runs} run(s) of 1 rank(s)" in output and "when the submitted runs have ended" in output
         job = re.search(r"Submitted batch job (\d+)", output)[1]
         cluster.wait_for(lambda job=job: cluster.states(job) == {"COMPLETED"}, "the round to end", seconds=300)
     assert tune.main(command) == 0

@@ -1,9 +1,11 @@
 """Checks that several algorithms share."""
 
+import contextlib
 import errno
 import math
 import os
 import resource
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -30,10 +32,6 @@ def require_finite(name: str, values: np.ndarray) -> None:
         raise NotFinite(f"{name} {np.argwhere(~is_finite)[0].tolist()} is {values[~is_finite][0]}")
 
 
-class TooLittleMemory(ValueError):
-    """This host has less memory than a setting needs."""
-
-
 def describe_shortage(error: BaseException) -> str:
     """Return which limit of this machine an error is about, and the remedy; '' if it is about none."""
     number = getattr(error, "errno", None)
@@ -47,12 +45,28 @@ def describe_shortage(error: BaseException) -> str:
     return ""
 
 
+_notes: list[dict[str, float]] = []  # of those who ask what settings need, the innermost last
+
+
+@contextlib.contextmanager
+def noting_memory() -> Iterator[dict[str, float]]:
+    """Note the bytes per rank that settings need, by cause, instead of comparing them with the memory of this host."""
+    _notes.append({})
+    try:
+        yield _notes[-1]
+    finally:
+        _notes.pop()
+
+
 def require_memory(cause: str, num_bytes: float) -> None:
-    """Raise TooLittleMemory if the ranks of this host, with `num_bytes` each, need more than half of its memory."""
+    """Raise ValueError if the ranks of this host, with `num_bytes` each, need more than half of its memory."""
+    if _notes:
+        _notes[-1][cause] = max(num_bytes, _notes[-1].get(cause, 0.0))
+        return
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     num_ranks = launcher.num_local_ranks() or 1
     if num_ranks * num_bytes > total / 2:
-        raise TooLittleMemory(
+        raise ValueError(
             f"{cause} need about {num_bytes / 1e9:.3g} GB per rank, and this host, with {num_ranks} rank(s), "
             f"has {total / 1e9:.3g} GB; make them smaller, or use fewer ranks per host"
         )

@@ -5,9 +5,9 @@ import pytest
 
 from tdpo_baselines.common.parallel.checks import (
     NotFinite,
-    TooLittleMemory,
     describe_shortage,
     is_finite,
+    noting_memory,
     require_finite,
     require_memory,
     require_trajectories,
@@ -23,11 +23,21 @@ def test_first_bad_entry_is_named():
 def test_memory_counts_all_ranks_of_the_host(monkeypatch):
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1000}.get)
     require_memory("hidden_sizes", 500)
-    with pytest.raises(TooLittleMemory, match="hidden_sizes need about .* GB per rank"):
+    with pytest.raises(ValueError, match="hidden_sizes need about .* GB per rank"):
         require_memory("hidden_sizes", 501)
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
-    with pytest.raises(TooLittleMemory, match=r"4 rank\(s\)"):
+    with pytest.raises(ValueError, match=r"4 rank\(s\)"):
         require_memory("hidden_sizes", 126)
+
+
+def test_memory_that_settings_need_is_noted_instead_of_compared(monkeypatch):
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1000}.get)
+    with noting_memory() as needs:
+        for cause, num_bytes in (("hidden_sizes", 501), ("buffer_size", 2e6), ("hidden_sizes", 400)):
+            require_memory(cause, num_bytes)
+    assert needs == {"hidden_sizes": 501, "buffer_size": 2e6}
+    with pytest.raises(ValueError, match="hidden_sizes need"):
+        require_memory("hidden_sizes", 501)
 
 
 @pytest.mark.parametrize(
