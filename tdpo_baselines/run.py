@@ -17,8 +17,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from .common.parallel import mpirun
 from .common.parallel.tensorflow_setup import prepare_environment
-from .harness.stop_request import StopRequest
+from .harness.stop_request import EXIT_STOPPED, StopRequest
 
 if TYPE_CHECKING:
     from .harness.resolve import Run
@@ -92,7 +93,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     while unknown:
         name, equals, value = unknown.pop(0).partition("=")
         if not name.startswith("--"):
-            raise ValueError(f"unknown argument {name + equals + value!r}; --help lists the arguments")
+            hint = f"pass --{name} {value}" if equals else "--help lists the arguments"
+            raise ValueError(f"unknown argument {name + equals + value!r}; {hint}")
         if not equals and (not unknown or unknown[0].startswith("--")):
             raise ValueError(f"{name} is no argument, or an option without a value; --help lists both")
         parsed.option_arguments[name[2:]] = value if equals else unknown.pop(0)
@@ -117,7 +119,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
     """Parse, resolve, connect the ranks unless `comm` connects them already, and train."""
-    from .common.parallel import mpirun
     from .harness.resolve import resolve
 
     try:
@@ -128,6 +129,7 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
             return 0
         num_ranks = read_ranks(parsed.ranks)
         if num_ranks is not None and num_ranks > 1 and launcher.rank() is None:
+            require_runnable(parsed, num_ranks)
             return mpirun.run(num_ranks, "run", arguments)
         if parsed.step_timeout is not None:
             watch_environments(parsed.step_timeout)
@@ -156,6 +158,15 @@ def read_ranks(text: str | None) -> int | None:
     if launcher.rank() is not None and started not in (None, num):
         raise ValueError(f"--ranks {num} under an mpirun that started {started}; leave out --ranks or mpirun")
     return num
+
+
+def require_runnable(parsed: argparse.Namespace, num_ranks: int) -> None:
+    """Raise ValueError for invalid input before ranks are started, which takes long where they share cores."""
+    from .harness import stages
+    from .harness.resolve import resolve
+
+    run = resolve(parsed)
+    stages.check(run.config.algorithm, run.stages, num_ranks)
 
 
 def watch_environments(seconds: str) -> None:
@@ -227,4 +238,5 @@ def train(parsed: argparse.Namespace, run: "Run", comm, stop: StopRequest) -> in
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    sys.exit(mpirun.tell(exit_code) if exit_code == EXIT_STOPPED else exit_code)

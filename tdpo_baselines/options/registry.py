@@ -92,7 +92,8 @@ def check_environment(name: str) -> None:
         module, colon, env_id = name.rpartition(":")
         others = dir(sys.modules.get(module)) if module else ENVIRONMENTS
         near = did_you_mean(env_id, [*others, *gymnasium.registry], module + colon)
-        raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments ({error})") from error
+        why = "" if near else f" ({error})"
+        raise ValueError(f"unknown environment {name!r}{near}; --list shows the environments{why}") from error
 
 
 def require_trusted(name: str, options: dict) -> None:

@@ -47,6 +47,24 @@ def serial_run(tmp_path_factory):
     return folder
 
 
+def test_more_ranks_than_trajectories_are_refused_before_any_rank_is_started(capsys, monkeypatch):
+    monkeypatch.setattr(mpirun, "start", None)
+    assert run.main([*SMALL, "--ranks", "1000"]) == 2
+    assert "num_trajectories must be at least the number of ranks (1000)" in capsys.readouterr().err
+
+
+def test_clean_stop_is_told_by_a_file_only_to_the_mpirun_that_asked(monkeypatch, tmp_path):
+    told = tmp_path / "code"
+    monkeypatch.setenv(mpirun.EXIT_CODE_FILE, str(told))
+    assert mpirun.tell(85) == 85 and not told.exists()  # no rank
+    for rank in ("1", "0"):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        assert mpirun.tell(85) == 0 and told.exists() is (rank == "0")
+    assert told.read_text() == "85"
+    monkeypatch.delenv(mpirun.EXIT_CODE_FILE)
+    assert mpirun.tell(85) == 85
+
+
 def start(mpi, *arguments):
     command = [sys.executable, "-m", "tdpo_baselines.run", *SMALL, *arguments]
     return subprocess.Popen(
@@ -71,6 +89,7 @@ def test_ranks_of_any_mpi_save_when_they_are_asked_to_stop(name, tmp_path, seria
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 85 and "(SIGUSR1); continue with --resume" in output, output
+    assert "non-zero" not in output and "-----" not in output, output  # a comment of mpirun
     assert list((tmp_path / "run/checkpoints").iterdir())
 
 
@@ -79,7 +98,7 @@ def test_ranks_of_any_mpi_save_when_they_are_asked_to_stop(name, tmp_path, seria
 def test_invalid_input_is_one_line_with_its_exit_code(name, tmp_path):
     process = start(mpis.find(name), "--ranks", "2", "--gamma", "7", "--log_dir", str(tmp_path / "run"))
     output, _ = process.communicate(timeout=300)
-    assert process.returncode == 2 and len(re.findall("^error: gamma must be", output, re.MULTILINE)) == 1, output
+    assert process.returncode == 2 and re.fullmatch("error: gamma must be .*\n", output), output
 
 
 @pytest.mark.slow
