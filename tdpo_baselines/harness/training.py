@@ -82,6 +82,7 @@ class Training:
         self._next_report = 0  # iteration
         self._has_warned = False
         self._has_told_time = False
+        self._learning_began = 0.0  # seconds of this session
         self._saved = self._best_saved = -1  # iterations of the newest checkpoints of this session
         self._began = self._last_saved = self._last_report = 0.0  # times, set when training begins
         self._before = self._progress
@@ -297,13 +298,17 @@ class Training:
         return stop_reason, is_due, iteration + min(max(in_time, 1), MAX_ITERATIONS_BETWEEN_REPORTS)
 
     def _show_last_row(self, elapsed: float) -> None:
-        if self._rows:
-            done = self._budget.fraction_done(self._progress)
+        if not self._rows:
+            return
+        row, done = self._rows[-1], self._budget.fraction_done(self._progress)
+        if row.get("num_updates") == 0:  # DDPG and TD3 collect before they learn
+            self._learning_began, seconds_left = elapsed, self._time_left.wait(elapsed, done)
+        else:
             seconds_left = self._time_left.estimate(elapsed, done)
-            if elapsed >= SECONDS_TO_MEASURE and not self._has_told_time:
-                self._has_told_time = True
-                self._console.say(f"expected time: {(elapsed + seconds_left) / 60:.1f} minutes")
-            self._console.show(self._rows[-1], fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
+        if elapsed - self._learning_began >= SECONDS_TO_MEASURE and not self._has_told_time:
+            self._has_told_time = True
+            self._console.say(f"expected time: {(elapsed + seconds_left) / 60:.1f} minutes")
+        self._console.show(row, fraction_done=done, seconds_left=seconds_left, is_last=done >= 1)
 
     def _warn_if_stuck(self, row: dict) -> None:
         is_stuck = row.get("gradient_norm") == 0 and not row.get("has_dropped") and row["iteration"] > 1

@@ -206,7 +206,8 @@ class Console:
         row = {**row, "total_timesteps": row["total_timesteps"] / 1e6}
         texts = {title: form.format(row[name]) for name, (title, form) in COLUMNS.items() if name in row}
         texts = {title: text.replace("nan", "  -") for title, text in texts.items()}  # no episode has ended
-        texts |= {"done": f"{fraction_done:6.1%}", "time left": f"{format_time(seconds_left):>10}"}
+        time_left = format_time(seconds_left) if math.isfinite(seconds_left) else "-"
+        texts |= {"done": f"{fraction_done:6.1%}", "time left": f"{time_left:>10}"}
         if self._num_lines % self.LINES_BETWEEN_HEADERS == 0:
             self.say(" ".join(title.rjust(len(text)) for title, text in texts.items()))
         self._num_lines += 1
@@ -221,6 +222,11 @@ class TimeLeft:
     def __init__(self, done: float):
         """Begin at a fraction of the whole."""
         self._seconds, self._done, self._speed = 0.0, done, 0.0
+
+    def wait(self, seconds: float, done: float) -> float:
+        """Return infinity: nothing has been learned yet, which is much faster; begin anew."""
+        self._seconds, self._done, self._speed = seconds, done, 0.0
+        return math.inf
 
     def estimate(self, seconds: float, done: float) -> float:
         """Return the seconds left, `seconds` after the beginning, with a fraction done."""

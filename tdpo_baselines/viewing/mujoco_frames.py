@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 BACKENDS = ("egl", "osmesa")
+OFF = ("off", "disable", "disabled", "false", "0")  # values of MUJOCO_GL with which MuJoCo renders nothing
 REMEDY = "on Debian, apt-get install libegl1 libgl1-mesa-dri, or libosmesa6"
 
 
@@ -38,10 +39,12 @@ def render(model: Any, positions: np.ndarray, size: tuple[int, int]) -> tuple[st
     """
     import mujoco
 
+    reasons, chosen = [], os.environ.get("MUJOCO_GL", os.environ.get(SET_ASIDE))
+    if chosen in OFF:
+        raise NoOpenGL(f"MuJoCo cannot render here: the variable MUJOCO_GL is {chosen!r}")
     folder = tempfile.TemporaryDirectory(prefix="film-")
     mujoco.mj_saveModel(model, f"{folder.name}/model.mjb")
     np.save(f"{folder.name}/positions.npy", positions)
-    reasons, chosen = [], os.environ.get("MUJOCO_GL", os.environ.get(SET_ASIDE))
     for backend in [chosen] if chosen else BACKENDS:
         frames = _frames(folder, backend, size)
         try:

@@ -143,6 +143,14 @@ def test_time_left_follows_the_recent_speed():
     assert 90 < estimates[0] < 150 and estimates[-1] == pytest.approx(600, rel=0.1)
 
 
+def test_time_left_is_unknown_until_learning_begins_and_then_follows_its_speed(capsys):
+    time_left = TimeLeft(0.0)
+    assert time_left.wait(5.0, 0.1) == float("inf")
+    Console(is_quiet=False).show(MAIN, fraction_done=0.1, seconds_left=time_left.wait(10.0, 0.2), is_last=False)
+    assert capsys.readouterr().out.split()[-1] == "-"
+    assert time_left.estimate(110.0, 0.3) == pytest.approx(700)  # the speed before that is forgotten
+
+
 def test_second_line_within_a_moment_is_left_out_unless_it_is_the_last(capsys):
     console = Console(is_quiet=False)
     for is_last in (False, False, True):

@@ -55,9 +55,13 @@ def test_first_way_that_works_is_chosen(monkeypatch):
     assert backend in ("egl", "osmesa") and len(pictures) == 1
 
 
-def test_no_opengl_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setenv("MUJOCO_GL", "off")
-    with pytest.raises(NoOpenGL, match=r"cannot render here \(off: .*apt-get install libegl1"):
+@pytest.mark.parametrize(
+    ("chosen", "why"), [("glfw", r"\(glfw: .*apt-get install libegl1"), ("off", ": the variable MUJOCO_GL is 'off'")]
+)
+def test_no_opengl_is_named_with_the_remedy(monkeypatch, chosen, why):
+    monkeypatch.setenv("MUJOCO_GL", chosen)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    with pytest.raises(NoOpenGL, match=f"cannot render here ?{why}"):
         render(model(), np.zeros((1, 1)), (64, 48))
 
 

@@ -4,7 +4,8 @@ A branch must start exactly where its main trajectory was. MuJoCo environments a
 step count and generator; others are reset with the same seed and replay the actions. A self-test decides which, bit
 for bit, and refuses environments that are not reproducible from their seed.
 
-State: step count, observation, then either MuJoCo's state and the generator's, or the seed and the actions so far.
+State: step count, observation, then either MuJoCo's state, what it has derived of it, and the generator's, or the seed
+and the actions so far.
 """
 
 import math
@@ -20,6 +21,7 @@ from ..parallel.checks import BadEnvironment, is_finite, require_memory
 from . import gym_checks, watchdog
 
 GENERATOR_SIZE = 10  # a PCG64 state in 32-bit pieces
+DERIVED = ("xpos", "xipos", "cinert", "cvel", "qfrc_actuator", "cfrc_ext")  # some tasks read them before they step
 NOT_REPRODUCIBLE = "so branches cannot be compared; the environment must draw all its randomness from `self.np_random`"
 
 
@@ -45,7 +47,7 @@ class GymEnvironment:
         self._fault = ""  # the first number that was not finite
         require_memory("actions of env.max_episode_steps", 8.0 * self.horizon * self.action_size)
         self._actions = np.zeros((self.horizon, self.action_size))
-        self._mujoco_size = 0
+        self._mujoco_size, self._derived = 0, tuple[str, ...]()
         self._saved: np.ndarray | None = None  # the present state, if it was saved already
         self.is_restored = self._is_tested = False
         self._test()
@@ -62,7 +64,10 @@ class GymEnvironment:
 
     @property
     def how_branches_start(self) -> str:
-        return "from the restored state" if self.is_restored else "by replaying the actions from the start"
+        if self.is_restored:
+            return "from the restored state"
+        why = "its restored state does not go on to the bit" if self._mujoco_size else "it has no state to restore"
+        return f"by replaying the actions from the start, because {why}; replayed steps count as timesteps"
 
     @property
     def poses(self) -> Callable | None:
@@ -174,14 +179,20 @@ class GymEnvironment:
             raise BadEnvironment(f"two episodes with the same seed and actions differ, {NOT_REPRODUCIBLE}")
 
     def _can_restore(self) -> bool:
-        """Return True if episodes continue from MuJoCo's restored state bit for bit as before."""
-        if not hasattr(self.env.unwrapped, "data") or not hasattr(self.env.unwrapped, "model"):
+        """Return True if episodes continue bit for bit from MuJoCo's restored state, alone or with derived arrays."""
+        base = self.env.unwrapped
+        if not hasattr(base, "data") or not hasattr(base, "model"):
             return False
         import mujoco
 
         self._mujoco, self._kind = mujoco, mujoco.mjtState.mjSTATE_INTEGRATION
-        self._mujoco_size = mujoco.mj_stateSize(self.env.unwrapped.model, self._kind)
-        self.is_restored = True
+        self._own_size = mujoco.mj_stateSize(base.model, self._kind)
+        return any(self._continues_with(derived) for derived in ((), DERIVED))
+
+    def _continues_with(self, derived: tuple[str, ...]) -> bool:
+        """Return True if episodes continue as before from a state that has these derived arrays too."""
+        self._derived, self.is_restored = derived, True
+        self._mujoco_size = self._own_size + sum(array.size for array in self._derived_arrays())
         actions = self._test_actions()
         for first in (0, len(actions) // 3, 2 * len(actions) // 3):
             self.reset(1)
@@ -220,14 +231,20 @@ class GymEnvironment:
         return np.array(played)
 
     def _mujoco_state(self) -> np.ndarray:
-        state = np.empty(self._mujoco_size)
+        state = np.empty(self._own_size)
         base = self.env.unwrapped
         self._mujoco.mj_getState(base.model, base.data, state, self._kind)
-        return state
+        return np.concatenate([state, *(array.ravel() for array in self._derived_arrays())])
 
     def _set_mujoco_state(self, state: np.ndarray) -> None:
-        base = self.env.unwrapped
-        self._mujoco.mj_setState(base.model, base.data, np.ascontiguousarray(state), self._kind)
+        base, end = self.env.unwrapped, self._own_size
+        self._mujoco.mj_setState(base.model, base.data, np.ascontiguousarray(state[:end]), self._kind)
+        for array in self._derived_arrays():
+            array[...] = state[end : end + array.size].reshape(array.shape)
+            end += array.size
+
+    def _derived_arrays(self) -> list[np.ndarray]:
+        return [getattr(self.env.unwrapped.data, name) for name in self._derived]
 
 
 def print_warnings_once() -> None:

@@ -8,7 +8,13 @@ from tdpo_baselines.common.sampling.gym_environment import GymEnvironment
 from tdpo_baselines.contracts import Environment
 from tdpo_baselines.options import registry
 
-IS_RESTORED = {"InvertedPendulum-v5": True, "Hopper-v5": True, "Ant-v5": False, "Pendulum-v1": False}
+IS_RESTORED = {
+    "InvertedPendulum-v5": True,
+    "Hopper-v5": True,
+    "Ant-v5": True,
+    "Humanoid-v5": True,
+    "Pendulum-v1": False,
+}
 
 
 def make(name, **options):

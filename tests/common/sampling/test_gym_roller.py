@@ -11,7 +11,8 @@ IS_RESTORED = {
     "InvertedPendulum-v5": True,
     "Swimmer-v5": True,
     "Hopper-v5": True,
-    "Ant-v5": False,
+    "Ant-v5": True,
+    "Humanoid-v5": True,
     "Pendulum-v1": False,
 }
 
