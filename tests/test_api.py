@@ -7,11 +7,16 @@ import threading
 import gymnasium
 import numpy as np
 import pytest
+from chromium import PROGRAM, Page
 from programs import deterministic_part, mpi_environment
+from small_run import OPTIONS as TINY
 from small_run import SMALL
 
 import tdpo_baselines
-from tdpo_baselines import api, run
+from tdpo_baselines import api, report, run
+from tdpo_baselines.export import export
+from tdpo_baselines.options import registry
+from tdpo_baselines.viewing.film import make_film
 
 OPTIONS = dict(word.split("=") for word in SMALL[3:])
 SEEN: list[dict] = []
@@ -179,3 +184,36 @@ def test_joblib_trains_seeds_side_by_side(tmp_path):
     get_reusable_executor().shutdown()  # its processes would keep this working folder for other tests
     assert (first.config.seed, second.config.seed) == (0, 1)
     assert first.evaluate(num_episodes=1).results["return"] != second.evaluate(num_episodes=1).results["return"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", registry.ALGORITHMS)
+def test_tiny_run_of_every_algorithm_is_loaded_evaluated_filmed_reported_and_exported(algorithm, tmp_path, monkeypatch):
+    """The leg has both kinds of film and measures of its own."""
+    options = dict(word.split("=") for word in TINY[algorithm].split())
+    trained = tdpo_baselines.train(
+        "leg-100hz", algorithm, num_iterations=2, options=options, log_dir=tmp_path / "run", quiet=True
+    )
+    evaluation = trained.evaluate(num_episodes=3)
+    observation, _ = trained.env.reset(seed=0)
+    assert trained.env.action_space.shape == trained.act(observation).shape and "is_broken" in evaluation.results
+
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    films = [make_film(evaluation, str(tmp_path / "mujoco.png"))]
+    monkeypatch.setenv("MUJOCO_GL", "off")
+    films.append(make_film(evaluation, str(tmp_path / "drawing.gif"), slow=0.2))
+    assert films[0].startswith("MuJoCo, ") or "cannot render" in films[0]
+    assert films[1].startswith("schematic") and (tmp_path / "drawing.gif").stat().st_size > 10_000
+
+    export(trained, tmp_path / "npz", format="npz")
+    again = tdpo_baselines.load(tmp_path / "npz/policy.npz")
+    assert again.sha256 == trained.sha256 and again.evaluate(num_episodes=3).summary() == evaluation.summary()
+
+    page = str(tmp_path / "report.html")
+    assert report.main([str(tmp_path / "run"), "--out", page, "--episodes", "3"]) == 0
+    if PROGRAM is not None:  # Chromium
+        shown = Page(tmp_path / "report.html", tmp_path / "profile")
+        cells = shown.run("[...document.querySelectorAll('td[data-value]')].map(cell => Number(cell.dataset.value))")
+        assert cells == [number for of in evaluation.summary().values() for number in of.values()]
+        assert shown.problems == []
+        shown.close()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from controllers import compile_c
+from small_run import OPTIONS
 
 from tdpo_baselines import run as run_program
 from tdpo_baselines.evaluate import load
@@ -15,20 +16,6 @@ from tdpo_baselines.export import FILES, export, main
 from tdpo_baselines.options import registry
 from tdpo_baselines.storage import checkpoint
 from tdpo_baselines.storage.run_folder import RunFolder
-
-ON_POLICY = "steps_per_trajectory=64 hidden_sizes=8,8"
-OFF_POLICY = (
-    "hidden_sizes=8,8 steps_per_round=20 updates_per_round=2 rounds_per_iteration=3 random_timesteps=20 batch_size=8"
-)
-RUNS = {
-    "tdpo": "hidden_sizes=8,8",
-    "trpo": ON_POLICY,
-    "ppo1": ON_POLICY,
-    "ddpg": OFF_POLICY + " activation=tanh",
-    "td3": OFF_POLICY,
-    "ars": "",
-    "cma": "hidden_sizes= action_inputs=0,2",
-}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +27,8 @@ def make_run(tmp_path_factory):
         if algorithm not in made:
             made[algorithm] = tmp_path_factory.mktemp(algorithm) / "run"
             arguments = ["--alg", algorithm, "--env", "pendulum-20hz", "--num_iterations", "2", "--quiet"]
-            arguments += ["--log_dir", str(made[algorithm]), "--set", "gamma=0.9", *RUNS[algorithm].split()]
+            arguments += ["--log_dir", str(made[algorithm]), "--set", "gamma=0.9", *OPTIONS[algorithm].split()]
+            arguments += ["action_inputs=0,2"] * (algorithm == "cma")
             assert run_program.main(arguments) == 0
         return made[algorithm]
 
