@@ -4,6 +4,7 @@ The loop runs at its rate for some seconds, with real-time priority where the sy
 is timed on its own by the monotonic clock. Needs a C compiler (`cc`).
 """
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -27,6 +28,7 @@ TIMER = """#define _POSIX_C_SOURCE 200112L
 #include "policy.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #define NUM_CALLS %d
 static double times[NUM_CALLS];
@@ -47,6 +49,7 @@ int main(void)
     policy_state state;
     struct timespec next;
     int call, j;
+    mlockall(MCL_CURRENT | MCL_FUTURE); /* as a control loop does, where it may */
     policy_reset(&state, action);
     clock_gettime(CLOCK_MONOTONIC, &next);
     for (call = 0; call < NUM_CALLS; call++) {
@@ -102,7 +105,8 @@ def measure(network: str, precision: str, flags: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    print(f"{NUM_CALLS} steps at 4 kHz, {'with' if real_time() else 'without'} real-time priority\n")
+    priority, load = "with" if real_time() else "without", os.getloadavg()[0]
+    print(f"{NUM_CALLS} steps at 4 kHz, {priority} real-time priority; load {load:.1f} on {os.cpu_count()} cores\n")
     print("| network | precision | compiler flags | median (us) | 99.9 % (us) | worst (us) | worst of 250 us |")
     print("|---|---|---|---|---|---|---|")
     for network in NETWORKS:

@@ -105,7 +105,7 @@ def refuse(capsys, *arguments: str) -> str:
 
 def test_folders_without_a_policy_are_refused(run, tmp_path, capsys):
     out = ["--format", "c", "--out", str(tmp_path / "out")]
-    assert "is not a run folder: it has no config.json" in refuse(capsys, str(tmp_path / "missing"), *out)
+    assert "is not a run folder: there is no such folder" in refuse(capsys, str(tmp_path / "missing"), *out)
     RunFolder(tmp_path / "empty").open(load(run).config, is_resumed=False)
     assert "has no checkpoint yet" in refuse(capsys, str(tmp_path / "empty"), *out)
     assert "no best parameters yet" in refuse(capsys, str(tmp_path / "empty"), *out, "--best")

@@ -93,13 +93,22 @@ class RunConfig:
         mine, its = (json.loads(config.to_json()) for config in (self, other))
         pairs = [(name, mine[name], its[name]) for name in ("algorithm", "environment", "seed")]
         pairs.append(("init", mine["init"].get("from"), its["init"].get("from")))
-        options = {name: value for name, value in ADDED_OPTIONS.items() if name in its["options"]} | mine["options"]
-        groups = [("", options, its["options"]), ("env.", mine["env_options"], its["env_options"])]
-        stages: Iterable = zip_longest(mine["stages"], its["stages"], fillvalue={})
-        groups += [(f"stage{number}.", here, there) for number, (here, there) in enumerate(stages, start=1)]
-        for prefix, here, there in groups:
-            pairs += [(prefix + name, here.get(name), there.get(name)) for name in dict.fromkeys([*here, *there])]
+        if (self.algorithm, self.environment) == (other.algorithm, other.environment):  # else they have other options
+            pairs += _pairs_of_options(mine, its)
         return [f"{name}: {here} here, {there} asked for" for name, here, there in pairs if here != there]
+
+
+def _pairs_of_options(mine: dict, its: dict) -> list[tuple]:
+    """Return name and both values of every option in two configs of one algorithm and environment."""
+    options = {name: value for name, value in ADDED_OPTIONS.items() if name in its["options"]} | mine["options"]
+    groups = [("", options, its["options"]), ("env.", mine["env_options"], its["env_options"])]
+    stages: Iterable = zip_longest(mine["stages"], its["stages"], fillvalue={})
+    groups += [(f"stage{number}.", here, there) for number, (here, there) in enumerate(stages, start=1)]
+    return [
+        (prefix + name, here.get(name), there.get(name))
+        for prefix, here, there in groups
+        for name in dict.fromkeys([*here, *there])
+    ]
 
 
 def _is_count(value) -> bool:
@@ -207,7 +216,8 @@ class RunFolder:
     def read_config(self) -> RunConfig:
         """Read config.json."""
         if not os.path.lexists(self.config_path):
-            raise ValueError(f"{self.path} is not a run folder: it has no config.json")
+            why = "it has no config.json" if self.path.is_dir() else "there is no such folder"
+            raise ValueError(f"{self.path} is not a run folder: {why}")
         return RunConfig.from_values(files.read_json(self.config_path, follow_links=False), self.config_path)
 
     def find_config(self) -> RunConfig:
