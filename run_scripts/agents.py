@@ -31,7 +31,7 @@ class Agent:
     num_timesteps: float
     seed: int = 0
     arguments: tuple[str, ...] = ()
-    use_best: bool = False  # the parameters with the best training payoff instead of the last ones
+    use_best: bool = False  # those of best/ instead of the last ones
 
     def command(self, name: str) -> list[str]:
         """Return the arguments of `tdpo_baselines.run`."""
@@ -45,6 +45,8 @@ RECIPES = {
     "leg": Agent(1.5e7, seed=27),
     "pendulum-nlr": Agent(1e7),
     **dict.fromkeys(SOLVED_NLR, Agent(1e7)),
+    "pendulum-nlr-2": Agent(6e7),
+    "pendulum-nlr-5": Agent(1e8, use_best=True),
     "pendulum-nlr-8": Agent(3e7),
     "pendulum-20hz": Agent(5e6),
     "pendulum-100hz": Agent(2e7),
