@@ -84,7 +84,7 @@ def _parts(value: np.ndarray | str) -> tuple[int, tuple[int, ...], list[tuple[An
 
 def _entry(tensor: Tensor) -> bytes:
     sizes = b"".join(_message({DIMENSION: _message({DIMENSION_SIZE: size})}) for size in tensor.shape)
-    fields = {DTYPE: tensor.dtype, SHAPE: sizes, OFFSET: tensor.offset, SIZE: tensor.num_bytes}
+    fields: dict[int, int | bytes] = {DTYPE: tensor.dtype, SHAPE: sizes, OFFSET: tensor.offset, SIZE: tensor.num_bytes}
     return _message(fields) + bytes([CHECKSUM << 3 | FOUR_BYTES]) + struct.pack("<I", tensor.checksum)
 
 
@@ -105,6 +105,7 @@ def _read_message(content: bytes) -> dict[int, list]:
     position = 0
     while position < len(content):
         key, position = read_varint(content, position)
+        value: Any
         if key & 7 == NUMBER:
             value, position = read_varint(content, position)
         elif key & 7 == FOUR_BYTES:
@@ -167,13 +168,12 @@ def read(folder: Path, tensors: Iterable[tuple[str, Tensor]]) -> dict[str, np.nd
     with files.open_to_read(folder / DATA) as data:
         for name, tensor in tensors:
             data.seek(tensor.offset)
-            content = np.empty(tensor.num_bytes, np.uint8)
-            is_whole = data.readinto(memoryview(content)) == tensor.num_bytes
+            content = np.fromfile(data, np.uint8, tensor.num_bytes)
             try:
                 values[name], checked = _value(content, tensor)
             except (IndexError, ValueError) as error:
-                raise ValueError(f"{name} is not one text") from error
-            if not is_whole or mask(checksum(checked)) != tensor.checksum:
+                raise ValueError(f"{name} does not fit its entry") from error
+            if mask(checksum(checked)) != tensor.checksum:
                 raise ValueError(f"{name} does not fit its checksum")
     return values
 

@@ -1,6 +1,6 @@
 """Train the runs of a sweep side by side on this machine, in processes that are used again and again.
 
-Each process imports its libraries once and trains one run after the other through the functions of `tdpo_baselines.run`.
+Each process imports its libraries once, and trains one run after the other with the functions of `tdpo_baselines.run`.
 `journal.csv` in the sweep's folder has a line for every beginning and end of a run.
 """
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.storage import checkpoint
 
 EXAMPLE = Path(__file__).parent.parent / "storage" / "data" / "tdpo-027a713"
@@ -79,14 +80,20 @@ def link(name: str, *, is_folder: bool = False) -> Callable[[Path, Path], None]:
     return change
 
 
+def _exact(value):
+    return value if isinstance(value, str) else np.asarray(value)
+
+
 def change_state(run: Path, change: Callable[[dict], object]) -> None:
     """Write the checkpoints anew with a changed state."""
+    tf = load_tensorflow()  # stores what our own writer refuses
     for kind in ("checkpoints", "best"):
         for path in (run / kind).glob("iteration-*"):
             state = checkpoint.load(path)
             shutil.rmtree(path)
             change(state)
-            checkpoint.save(run / kind, int(path.name[-9:]), state, keep=1)
+            variables = tf.nest.map_structure(lambda value: tf.Variable(_exact(value), trainable=False), state)
+            tf.train.Checkpoint(**variables).write(str(path / "state"))
 
 
 def with_config(change: Callable[[dict], object]) -> Callable[[Path, Path], None]:
