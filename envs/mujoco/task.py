@@ -28,8 +28,10 @@ from numba.core.dispatcher import Dispatcher
 from tdpo_baselines.common.networks.templates import compile_template
 
 from ..kernel import Interface, Kernel
+from ..ranges import randomise as apply_ranges
 from . import dynamics, trial
 from .memory import INTEGRATION, load_library
+from .randomisation import randomisable
 from .views import Layout, list_names
 
 MAX_WHOLE = 10**6
@@ -52,6 +54,7 @@ def mujoco_task(
     params: Any = (),
     reward_if_diverged: float | None = -100.0,
     is_horizon_terminal: bool = False,
+    randomise: Mapping[str, Any] | None = None,
 ) -> Kernel:
     """Return a compiled environment.
 
@@ -59,7 +62,8 @@ def mujoco_task(
     memory (`views.OBJECTS` has the arrays) by the names that the functions use. An action is held for `frame_skip`
     physics steps and limited to the actuators' ranges. `place` gets a point of the unit cube of `start_size`
     dimensions. `params` is a NamedTuple of numbers for all functions. A simulation that diverges stands still and pays
-    `reward_if_diverged` at every step; None leaves it to MuJoCo, which starts it over from the model's file.
+    `reward_if_diverged` at every step; None leaves it to MuJoCo, which starts it over from the model's file. `randomise`
+    has ranges of quantities that are drawn at each start, such as {"mass": (0.8, 1.2)}; `ranges.QUANTITIES` has them.
     """
     for name, value, least in (("horizon", horizon, 1), ("frame_skip", frame_skip, 1), ("memory_size", memory_size, 0)):
         _check_whole(name, value, least)
@@ -106,7 +110,7 @@ def mujoco_task(
         poses=lambda params, states: (loaded, states[..., 1 : 1 + loaded.nq]),
     )
     trial.compile_now(functions, kernel)
-    return kernel
+    return apply_ranges(randomisable(kernel, loaded), randomise or {})
 
 
 @cache
