@@ -108,6 +108,14 @@ def environment_options(name: str) -> str:
     return table(["option", "default", "meaning"], rows)
 
 
+def quantities() -> str:
+    """Return the quantities of MuJoCo models that may be drawn at each start."""
+    from envs.ranges import NEUTRAL, QUANTITIES
+
+    rows = [[f"`{name}`", f"{NEUTRAL[name]:g}", meaning] for name, meaning in QUANTITIES.items()]
+    return table(["option", "default", "meaning"], rows)
+
+
 def agents() -> str:
     """Return the trained agents of the package with their scores."""
     rows = []
@@ -255,6 +263,7 @@ DIRECTIVES = {
         presets,
         environments,
         environment_options,
+        quantities,
         agents,
         variants,
         source,

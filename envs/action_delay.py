@@ -62,7 +62,7 @@ def check_delay(delay_steps: Any) -> tuple[int, int]:
     """Return the ends of a delay or of a range of delays, or raise ValueError."""
     low, high = read_range("delay_steps", delay_steps)
     if low != int(low) or high != int(high) or not 0 <= low <= high <= 1000:
-        raise ValueError(f"delay_steps must be whole numbers from 0 to 1000, got {delay_steps!r}")
+        raise ValueError(f"delay_steps must be a whole number from 0 to 1000, or two of them, got {delay_steps!r}")
     return int(low), int(high)
 
 

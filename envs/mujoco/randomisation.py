@@ -114,7 +114,7 @@ def _randomise(kernel: Kernel, model: mujoco.MjModel, ranges: Mapping[str, Any])
     if not found:
         return randomisable(kernel, model)
     if "push" in found:  # a push acts like gravity for a while
-        found = {"gravity": (1.0, 1.0)} | found
+        found.setdefault("gravity", (1.0, 1.0))
         found |= {"push": found.pop("push"), "push_time": (0.0, 1.0)}  # last
     names, ends = tuple(found), np.array(list(found.values()))
     width = ends[:, 1] - ends[:, 0]
@@ -147,12 +147,12 @@ def _randomise(kernel: Kernel, model: mujoco.MjModel, ranges: Mapping[str, Any])
 
 
 def _find_numbers(model: mujoco.MjModel, names: tuple[str, ...]) -> tuple[np.ndarray, ...]:
-    """Return addresses, values and quantities of the model's numbers, and which are divided, without zeros. [W] each"""
+    """Return addresses, values and quantities of the model's numbers, and which are divided. [W] each"""
     rows: list[tuple[int, float, int, bool]] = []
 
     def add(array: np.ndarray, first: int | None, quantity: int, is_divided: bool) -> None:
         for index, value in np.ndenumerate(array):
-            if value and (first is None or index[-1] < first):
+            if (value or name == "gravity") and (first is None or index[-1] < first):  # a push needs gravity's zeros
                 address = array.ctypes.data + 8 * int(np.ravel_multi_index(index, array.shape))
                 rows.append((address, float(value), quantity, is_divided))
 

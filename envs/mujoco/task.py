@@ -35,6 +35,10 @@ from .randomisation import randomisable
 from .views import Layout, list_names
 
 MAX_WHOLE = 10**6
+UNITS = {  # of force, position and rate by the type of a joint
+    mujoco.mjtJoint.mjJNT_HINGE: ("N m", "rad", "rad/s"),
+    mujoco.mjtJoint.mjJNT_SLIDE: ("N", "m", "m/s"),
+}
 
 
 def mujoco_task(
@@ -68,7 +72,7 @@ def mujoco_task(
     for name, value, least in (("horizon", horizon, 1), ("frame_skip", frame_skip, 1), ("memory_size", memory_size, 0)):
         _check_whole(name, value, least)
     functions = {"observe": observe, "reward": reward, "is_over": is_over, "place": place, "actuate": actuate}
-    loaded, data = load(*_source(model), is_reset_by_mujoco=reward_if_diverged is None)
+    loaded, data = load(*find_source(model), is_reset_by_mujoco=reward_if_diverged is None)
     mujoco_size = mujoco.mj_stateSize(loaded, INTEGRATION)
     layout = Layout(loaded, data, views or {}, mujoco_size, len(observations), memory_size)
     low, high = _action_limits(loaded)
@@ -129,7 +133,7 @@ def load(source: str, changed: float, is_reset_by_mujoco: bool) -> tuple[mujoco.
     return loaded, mujoco.MjData(loaded)
 
 
-def _source(model: str | Path) -> tuple[str, float]:
+def find_source(model: str | Path) -> tuple[str, float]:
     """Return a model's text and 0, or its path and when it was changed."""
     if isinstance(model, str) and model.lstrip().startswith("<"):
         return model, 0.0
@@ -161,8 +165,29 @@ def _action_limits(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _action_units(model: mujoco.MjModel) -> dict[str, str]:
-    """Return the units of the actions by name: of unknown kind, "1"."""
-    return {model.actuator(i).name or f"action_{i}": "1" for i in range(model.nu)}
+    """Return the units of the actions by name: "1" unless the model says what an actuator does."""
+    return {model.actuator(i).name or f"action_{i}": _action_unit(model, i) for i in range(model.nu)}
+
+
+def _action_unit(model: mujoco.MjModel, i: int) -> str:
+    """Return the unit of a motor's or servo's action at a hinge or slide, such as "N m", "150 N m" or "rad"."""
+    joint = model.actuator_trnid[i, 0]
+    units = UNITS.get(model.jnt_type[joint]) if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT else None
+    has_dynamics = model.actuator_dyntype[i] != mujoco.mjtDyn.mjDYN_NONE
+    if units is None or has_dynamics or model.actuator_gaintype[i] != mujoco.mjtGain.mjGAIN_FIXED:
+        return "1"
+    force, position, rate = units
+    gain, gear = model.actuator_gainprm[i, 0], model.actuator_gear[i, 0]
+    if model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_NONE:
+        return _scaled_unit(gain * gear, force)
+    follows = dict(zip((position, rate), model.actuator_biasprm[i, 1:3]))  # servos: force = gain (action - what it follows)
+    followed = [unit for unit, bias in follows.items() if gain and bias == -gain]
+    return _scaled_unit(1 / gear, followed[0]) if followed and gear else "1"
+
+
+def _scaled_unit(factor: float, unit: str) -> str:
+    """Return a unit of which an action is a multiple."""
+    return unit if factor == 1 else f"{factor:g} {unit}"
 
 
 def _start_values(model: mujoco.MjModel) -> dict[str, int]:

@@ -52,6 +52,7 @@ TWINS = {  # modules of compiled environments that equal Gymnasium's
             "Walker2d",
             "Reacher",
             "Ant",
+            "Humanoid",
         ),
     )
 }
