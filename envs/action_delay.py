@@ -98,7 +98,9 @@ class ActionDelay(gymnasium.Wrapper):
         super().__init__(env)
         self._delay_steps, most = check_delay(delay_steps)
         if most != self._delay_steps:
-            raise ValueError(f"delay_steps must be one number, got {delay_steps!r}: only compiled environments take a range")
+            raise ValueError(
+                f"delay_steps must be one number, got {delay_steps!r}: only compiled environments take a range"
+            )
         self._queue: list[np.ndarray] = []
 
     def reset(self, **keywords):

@@ -133,9 +133,8 @@ def extend(kernel: Kernel, params: Any, size: int, templates: Mapping[str, Any],
     `templates` are functions instead of `kernel`'s own by their names; `inner_reset`, `inner_observe`, `inner_step` and
     STATE, ACTION, START (the sizes of `kernel`) are bound in them. `again(other)` does the same to another kernel.
     """
-    bound = {"inner_reset": kernel.reset, "inner_observe": kernel.observe, "inner_step": kernel.step}
-    bound |= {"inner_begin": kernel.begin, "STATE": kernel.state_size}
-    bound |= {"ACTION": kernel.action_size, "START": kernel.start_size}
+    bound: dict[str, Any] = {"STATE": kernel.state_size, "ACTION": kernel.action_size, "START": kernel.start_size}
+    bound |= {f"inner_{name}": getattr(kernel, name) for name in ("reset", "observe", "step", "begin")}
 
     def on_inner(function):
         """Return a function of (params, states) that calls `function` with the kernel's own part of them."""

@@ -90,23 +90,20 @@ def late_step(params, state, action):
 
 
 def add_noise(kernel: Kernel, std: float | Mapping[str, float]) -> Kernel:
-    """Return the kernel with normal noise on its observations, by the names of the kernel's interface or on all.
+    """Return the kernel with normal noise on its observations: on all, or by name (of the interface, or "0", "1", ...).
 
     The noise is a function of the start and the step, so states are saved and restored with it.
     """
-    names = list(kernel.interface.observations) if kernel.interface else []
-    by_name = std if isinstance(std, Mapping) else {}
-    for name, value in (by_name or {"all observations": std}).items():
-        if by_name and name not in names:
-            raise ValueError(f"std: no observation {name!r}; there are {', '.join(names) or 'no names'}")
+    names = list(kernel.interface.observations) if kernel.interface else [*map(str, range(kernel.observation_size))]
+    by_name: dict[str, Any] = dict(std) if isinstance(std, Mapping) else dict.fromkeys(names, std)
+    for name, value in by_name.items():
+        if name not in names:
+            raise ValueError(f"std: no observation {name!r}; there are {', '.join(names)}")
         if read_range(f"std of {name}", value)[0] < 0:
             raise ValueError(f"std of {name} must be at least 0, got {value!r}")
-    values = [by_name.get(name, 0.0) for name in names] if by_name else [std] * kernel.observation_size
     templates = {"reset": noisy_reset, "observe": noisy_observe, "step": noisy_step}
-    params = NoiseParams(kernel.params, np.array(values, dtype=np.float64))
-    return extend(
-        kernel, params, 2, templates, lambda other: add_noise(other, std), start_size=kernel.start_size + 1
-    )
+    params = NoiseParams(kernel.params, np.array([float(by_name.get(name, 0.0)) for name in names]))
+    return extend(kernel, params, 2, templates, lambda other: add_noise(other, std), start_size=kernel.start_size + 1)
 
 
 def delay_observations(kernel: Kernel, delay_steps: int) -> Kernel:

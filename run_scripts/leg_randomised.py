@@ -60,9 +60,9 @@ def extra(finished: list[Finished], out: Path) -> None:
             rows.append([label, region, f"{100 * np.mean(landed):.0f} %", number(float(np.mean(payoffs))), each])
     write_table(out / "leg-randomised-map.md", ["method", "delay and mass", "lands", "payoff", "every seed"], rows)
     for kind, (stem, label) in enumerate({"payoffs": "mean payoff", "landings": "share of seeds that land"}.items()):
-        draw_maps({name: np.mean([seed[kind] for seed in found], axis=0) for name, found in maps.items()}, label).savefig(
-            out / f"leg-randomised-{stem}.png", dpi=110
-        )
+        draw_maps(
+            {name: np.mean([seed[kind] for seed in found], axis=0) for name, found in maps.items()}, label
+        ).savefig(out / f"leg-randomised-{stem}.png", dpi=110)
 
 
 def draw_maps(maps: dict[str, np.ndarray], label: str):

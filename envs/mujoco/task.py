@@ -36,8 +36,8 @@ from .views import Layout, list_names
 
 MAX_WHOLE = 10**6
 UNITS = {  # of force, position and rate by the type of a joint
-    mujoco.mjtJoint.mjJNT_HINGE: ("N m", "rad", "rad/s"),
-    mujoco.mjtJoint.mjJNT_SLIDE: ("N", "m", "m/s"),
+    int(mujoco.mjtJoint.mjJNT_HINGE): ("N m", "rad", "rad/s"),
+    int(mujoco.mjtJoint.mjJNT_SLIDE): ("N", "m", "m/s"),
 }
 
 
@@ -66,8 +66,8 @@ def mujoco_task(
     memory (`views.OBJECTS` has the arrays) by the names that the functions use. An action is held for `frame_skip`
     physics steps and limited to the actuators' ranges. `place` gets a point of the unit cube of `start_size`
     dimensions. `params` is a NamedTuple of numbers for all functions. A simulation that diverges stands still and pays
-    `reward_if_diverged` at every step; None leaves it to MuJoCo, which starts it over from the model's file. `randomise`
-    has ranges of quantities that are drawn at each start, such as {"mass": (0.8, 1.2)}; `ranges.QUANTITIES` has them.
+    `reward_if_diverged` at every step; None leaves it to MuJoCo, which starts it over from the model's file.
+    `randomise` has ranges of `ranges.QUANTITIES`, drawn at each start, such as {"mass": (0.8, 1.2)}.
     """
     for name, value, least in (("horizon", horizon, 1), ("frame_skip", frame_skip, 1), ("memory_size", memory_size, 0)):
         _check_whole(name, value, least)
@@ -171,16 +171,18 @@ def _action_units(model: mujoco.MjModel) -> dict[str, str]:
 
 def _action_unit(model: mujoco.MjModel, i: int) -> str:
     """Return the unit of a motor's or servo's action at a hinge or slide, such as "N m", "150 N m" or "rad"."""
-    joint = model.actuator_trnid[i, 0]
-    units = UNITS.get(model.jnt_type[joint]) if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT else None
-    has_dynamics = model.actuator_dyntype[i] != mujoco.mjtDyn.mjDYN_NONE
-    if units is None or has_dynamics or model.actuator_gaintype[i] != mujoco.mjtGain.mjGAIN_FIXED:
+    is_at_joint = model.actuator_trntype[i] == int(mujoco.mjtTrn.mjTRN_JOINT)
+    units = UNITS.get(int(model.jnt_type[model.actuator_trnid[i, 0]])) if is_at_joint else None
+    has_dynamics = model.actuator_dyntype[i] != int(mujoco.mjtDyn.mjDYN_NONE)
+    if units is None or has_dynamics or model.actuator_gaintype[i] != int(mujoco.mjtGain.mjGAIN_FIXED):
         return "1"
     force, position, rate = units
     gain, gear = model.actuator_gainprm[i, 0], model.actuator_gear[i, 0]
-    if model.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_NONE:
+    if model.actuator_biastype[i] == int(mujoco.mjtBias.mjBIAS_NONE):
         return _scaled_unit(gain * gear, force)
-    follows = dict(zip((position, rate), model.actuator_biasprm[i, 1:3]))  # servos: force = gain (action - what it follows)
+    follows = dict(
+        zip((position, rate), model.actuator_biasprm[i, 1:3])
+    )  # servos: force = gain (action - what it follows)
     followed = [unit for unit, bias in follows.items() if gain and bias == -gain]
     return _scaled_unit(1 / gear, followed[0]) if followed and gear else "1"
 

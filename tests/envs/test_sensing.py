@@ -70,7 +70,10 @@ def test_interface_tells_the_delay():
 
 @pytest.mark.parametrize(
     ("std", "message"),
-    [({"knee": 0.1}, "std: no observation 'knee'; there are hip_angle"), (-0.1, "std of all observations must be at least 0")],
+    [
+        ({"knee": 0.1}, "std: no observation 'knee'; there are hip_angle"),
+        (-0.1, "std of hip_angle must be at least 0"),
+    ],
 )
 def test_bad_noise_is_named(std, message):
     with pytest.raises(ValueError, match=message):

@@ -13,6 +13,10 @@ from .parts import add_uniform_noise, asset, copy_into, number, sum_of_squares
 
 DT = 0.003 * 5  # s
 NOISE = 1e-2
+VIEWS = {
+    "centres": "xipos", "centres_before": "previous xipos",
+    "inertia": "cinert", "rate": "cvel", "moved": "qfrc_actuator", "force": "cfrc_ext",
+}  # fmt: skip
 
 
 class HumanoidParams(NamedTuple):
@@ -56,17 +60,21 @@ def reward(params, view, action):
 def kernel(max_episode_steps: int) -> Kernel:
     """Return the task. Gymnasium rounds the limits of actions to single precision."""
     path = asset("humanoid.xml")
-    arguments = {
-        "observations": number(qpos=22, qvel=23, cinert=130, cvel=78, qfrc_actuator=17, cfrc_ext=78),
-        "views": {
-            "centres": "xipos", "centres_before": "previous xipos",
-            "inertia": "cinert", "rate": "cvel", "moved": "qfrc_actuator", "force": "cfrc_ext",
-        },
-        "observe": observe, "reward": reward, "is_over": is_over, "place": place, "start_size": 47,
-        "frame_skip": 5, "horizon": max_episode_steps, "reward_if_diverged": None,
-    }  # fmt: skip
-    model = load(*find_source(path), is_reset_by_mujoco=True)[0]
-    made = mujoco_task(path, params=HumanoidParams(model.body_mass.copy(), float(model.body_mass.sum())), **arguments)
+    model, _ = load(*find_source(path), is_reset_by_mujoco=True)
+    made = mujoco_task(
+        path,
+        params=HumanoidParams(model.body_mass.copy(), float(model.body_mass.sum())),
+        observations=number(qpos=22, qvel=23, cinert=130, cvel=78, qfrc_actuator=17, cfrc_ext=78),
+        views=VIEWS,
+        observe=observe,
+        reward=reward,
+        is_over=is_over,
+        place=place,
+        start_size=47,
+        frame_skip=5,
+        horizon=max_episode_steps,
+        reward_if_diverged=None,
+    )
     low, high = (limits.astype(np.float32).astype(float) for limits in (made.action_low, made.action_high))
     params = made.params._replace(low=tuple(low.tolist()), high=tuple(high.tolist()))
     return randomisable(replace(made, params=params, action_low=low, action_high=high), model)
