@@ -96,14 +96,13 @@ def environments() -> str:
 
 
 def environment_options(name: str) -> str:
-    """Return the options of an environment with defaults and meanings, without those that all environments have."""
+    """Return the options of an environment with defaults and meanings, without those that have a table of their own."""
     from tdpo_baselines.options import registry
 
     defaults, meanings = registry.environment_options(name), registry.option_meanings(name)
+    others = {"delay_steps", *registry.quantities(name)}
     rows = [
-        [f"`{key}`", text(default) or "empty", meanings[key]]
-        for key, default in defaults.items()
-        if key != "delay_steps"
+        [f"`{key}`", text(default) or "empty", meanings[key]] for key, default in defaults.items() if key not in others
     ]
     return table(["option", "default", "meaning"], rows)
 

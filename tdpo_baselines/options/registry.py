@@ -57,7 +57,9 @@ TWINS = {  # modules of compiled environments that equal Gymnasium's
     )
 }
 WITH_MODEL = ("leg", "leg-stochastic", "leg-100hz", *TWINS)  # of MuJoCo
-DELAY_MEANING = "actions are executed this many control steps late; zeros before that. A range as 0:4 is drawn from"
+DELAY_MEANING = (
+    "actions are executed this many control steps late; zeros before that; a range as 0:4 is drawn from at each start"
+)
 PATHS = ("noise_template",)  # options that name files
 MAX_HORIZON, MAX_STATE = 10**6, 10**6  # steps of an episode, and numbers of its state
 MAX_OPTIONS = {"max_episode_steps": MAX_HORIZON, "delay_steps": 1000, "frame_skip": 1000}
