@@ -10,6 +10,7 @@ from numba import njit
 from .kernel import Kernel, extend
 from .parts.random_numbers import normal_pair
 from .ranges import read_range
+from .rehearsal import rehearse
 
 # ruff: noqa: F821
 
@@ -94,6 +95,7 @@ def add_noise(kernel: Kernel, std: float | Mapping[str, float]) -> Kernel:
 
     The noise is a function of the start and the step, so states are saved and restored with it.
     """
+    kernel = rehearse(kernel)
     names = list(kernel.interface.observations) if kernel.interface else [*map(str, range(kernel.observation_size))]
     by_name: dict[str, Any] = dict(std) if isinstance(std, Mapping) else dict.fromkeys(names, std)
     for name, value in by_name.items():
@@ -112,6 +114,7 @@ def delay_observations(kernel: Kernel, delay_steps: int) -> Kernel:
         raise ValueError(f"delay_steps must be a whole number from 0 to 1000, got {delay_steps!r}")
     if delay_steps == 0:
         return kernel
+    kernel = rehearse(kernel)
     interface, num_slots = kernel.interface, int(delay_steps) + 1
     if interface is not None:
         delay = interface.observation_delay_s + delay_steps / interface.control_rate_hz

@@ -58,7 +58,7 @@ def extra(finished: list[Finished], out: Path) -> None:
             payoffs, landed = ([seed[kind][inside].mean() for seed in found] for kind in (0, 1))
             each = ", ".join(number(value) for value in payoffs)
             rows.append([label, region, f"{100 * np.mean(landed):.0f} %", number(float(np.mean(payoffs))), each])
-    write_table(out / "leg-randomised-map.md", ["method", "delay and mass", "lands", "payoff", "every seed"], rows)
+    write_table(out / "leg-randomised-map-table.md", ["method", "delay and mass", "lands", "payoff", "every seed"], rows)
     for kind, (stem, label) in enumerate({"payoffs": "mean payoff", "landings": "share of seeds that land"}.items()):
         draw_maps(
             {name: np.mean([seed[kind] for seed in found], axis=0) for name, found in maps.items()}, label

@@ -3,6 +3,7 @@ import pytest
 
 from envs.control.mechanics import cart_pole_kernel
 from envs.gym_env import KernelEnv
+from envs.kernel import Kernel
 from envs.leg.kernels import simple_kernel
 from envs.sensing import add_noise, delay_observations
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
@@ -84,3 +85,28 @@ def test_bad_noise_is_named(std, message):
 def test_bad_delay_is_named(delay):
     with pytest.raises(ValueError, match="delay_steps must be a whole number"):
         delay_observations(simple_kernel(), delay)
+
+
+def reset_slide(params, start, state):
+    state[0] = 0.5
+
+
+def observe_slide(params, state, observation):
+    observation[0] = state[0]
+
+
+def step_slide(params, state, action):
+    state[0] += action[0]
+    return -state[0], False
+
+
+def test_functions_of_a_user_are_compiled_first():
+    limits = {
+        f"{of}_{end}": np.array([sign])
+        for of in ("observation", "action")
+        for end, sign in (("low", -1.0), ("high", 1.0))
+    }
+    kernel = Kernel(None, reset_slide, observe_slide, step_slide, horizon=5, state_size=1, start_size=0, **limits)
+    env = KernelEnv(delay_observations(add_noise(kernel, {"0": 0.0}), 1))
+    env.reset(seed=0)
+    assert [env.step([0.25])[0][0] for _ in range(3)] == [0.5, 0.75, 1.0]

@@ -9,7 +9,7 @@ def test_smoke_has_maps_and_their_means(smoke, pictures_in, cells_of, monkeypatc
     monkeypatch.setattr(leg_randomised, "DELAYS", (2, 4))
     monkeypatch.setattr(leg_randomised, "MASSES", (0.9, 1.0))
     out = smoke("leg_randomised")
-    rows = cells_of(out / "leg-randomised-map.md")
+    rows = cells_of(out / "leg-randomised-map-table.md")
     assert [row[:2] for row in rows[3:]] == [["TDPO, randomised", region] for region in leg_randomised.REGIONS]
     names = [f"leg-randomised-{kind}.png" for kind in ("curves", "landings", "payoffs")]
     assert pictures_in(out) == names
