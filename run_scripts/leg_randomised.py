@@ -10,6 +10,7 @@ import numpy as np
 from run_scripts.results import Finished, Result, Setting, choose, main, number, write_table
 
 STEPS = (1.5e7, 1e8)
+MORE_STEPS = (5e6, 1e8)  # from a leg that lands
 NUM_SEEDS = (3, 25)
 RANDOM = {  # within about 20 %; torque_delay_steps is 4 by default, here 3 and up to 2 more
     "env.mass": "0.8:1.2", "env.friction": "0.8:1.2", "env.joint_friction": "0.8:1.2",
@@ -26,10 +27,15 @@ REGIONS = {  # delays and masses
 
 
 def settings(scale: str) -> list[Setting]:
-    """Return TDPO without options on the leg and on the randomised leg."""
-    base = {"env": "leg", "alg": "tdpo", "num_timesteps": int(choose(scale, *STEPS))}
-    plain, drawn = ("TDPO", base), ("TDPO, randomised", {**base, **RANDOM})
-    return [Setting("leg", label, values, choose(scale, *NUM_SEEDS)) for label, values in (plain, drawn)]
+    """Return TDPO with and without randomisation, from random parameters and from the package's agent, which lands."""
+    fresh = {"env": "leg", "alg": "tdpo", "num_timesteps": int(choose(scale, *STEPS))}
+    trained = {**fresh, "num_timesteps": int(choose(scale, *MORE_STEPS)), "init": "pretrained:leg"}
+    panels = {"leg": ("TDPO", fresh), "trained leg": ("TDPO goes on", trained)}
+    return [
+        Setting(panel, label + also, {**base, **drawn}, choose(scale, *NUM_SEEDS))
+        for panel, (label, base) in panels.items()
+        for also, drawn in (("", {}), (", randomised", RANDOM))
+    ]
 
 
 def map_run(run: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -70,8 +76,9 @@ def draw_maps(maps: dict[str, np.ndarray], label: str):
     from tdpo_baselines.evaluating.robustness import Sweep
     from tdpo_baselines.plot import draw_sweeps
 
-    own = [(4, 1.0), ((3, 5), (0.8, 1.2))]
-    return draw_sweeps(list(maps), [Sweep(NAMES, (DELAYS, MASSES), *pair) for pair in zip(maps.values(), own)], label)
+    own = {False: (4, 1.0), True: ((3, 5), (0.8, 1.2))}
+    sweeps = [Sweep(NAMES, (DELAYS, MASSES), values, own["randomised" in name]) for name, values in maps.items()]
+    return draw_sweeps(list(maps), sweeps, label)
 
 
 RESULT = Result(
