@@ -56,19 +56,21 @@ def extra(finished: list[Finished], out: Path) -> None:
     """Draw the maps of landings and of payoffs, and write their means over regions, if all runs are on this disk."""
     if any(f.folders.keys() != f.scores.keys() for f in finished):
         return
-    maps = {f.setting.label: [map_run(folder) for folder in f.folders.values()] for f in finished}  # label: per seed
-    rows = []
-    for label, found in maps.items():
-        for region, (delays, masses) in REGIONS.items():
-            inside = np.ix_([d in delays for d in DELAYS], [m in masses for m in MASSES])
-            payoffs, landed = ([seed[kind][inside].mean() for seed in found] for kind in (0, 1))
-            each = ", ".join(number(value) for value in payoffs)
-            rows.append([label, region, f"{100 * np.mean(landed):.0f} %", number(float(np.mean(payoffs))), each])
-    write_table(out / "leg-randomised-map-table.md", ["method", "delay and mass", "lands", "payoff", "every seed"], rows)
+    maps = {f.setting.label: np.array([map_run(folder) for folder in f.folders.values()]) for f in finished}
+    rows = [row(label, region, found) for label, found in maps.items() for region in REGIONS]
+    header = ["method", "delay and mass", "lands", "payoff", "every seed"]
+    write_table(out / "leg-randomised-map-table.md", header, rows)
     for kind, (stem, label) in enumerate({"payoffs": "mean payoff", "landings": "share of seeds that land"}.items()):
-        draw_maps(
-            {name: np.mean([seed[kind] for seed in found], axis=0) for name, found in maps.items()}, label
-        ).savefig(out / f"leg-randomised-{stem}.png", dpi=110)
+        figure = draw_maps({name: found[:, kind].mean(axis=0) for name, found in maps.items()}, label)
+        figure.savefig(out / f"leg-randomised-{stem}.png", dpi=110)
+
+
+def row(label: str, region: str, found: np.ndarray) -> list[str]:
+    """Return the cells of a region from maps [seeds, 2, D, M]."""
+    delays, masses = REGIONS[region]
+    inside = found[:, :, [d in delays for d in DELAYS]][..., [m in masses for m in MASSES]].mean(axis=(2, 3))
+    payoffs = ", ".join(number(value) for value in inside[:, 0])
+    return [label, region, f"{100 * inside[:, 1].mean():.0f} %", number(float(inside[:, 0].mean())), payoffs]
 
 
 def draw_maps(maps: dict[str, np.ndarray], label: str):
