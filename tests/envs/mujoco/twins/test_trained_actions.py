@@ -11,7 +11,7 @@ from tdpo_baselines.options import registry
 @pytest.mark.parametrize("name", registry.TWINS)
 def test_twenty_episodes_of_a_trained_policy_equal_gymnasiums_to_the_bit(name, program, tmp_path):
     run = str(tmp_path / "run")
-    done = program("run", "--env", name, "--num_timesteps", "1e5", "--log_dir", run, "--quiet")
+    done = program("run", "--env", name, "--num_timesteps", "5e4", "--log_dir", run, "--quiet")
     assert done.returncode == 0, done.stderr
     trained = load(run)
     assert count_equal_steps(name, horizon=300, act=trained.act) > 300
