@@ -96,15 +96,22 @@ def environments() -> str:
 
 
 def environment_options(name: str) -> str:
-    """Return the options of an environment with defaults and meanings, without those that all environments have."""
+    """Return the options of an environment with defaults and meanings, without those that have a table of their own."""
     from tdpo_baselines.options import registry
 
     defaults, meanings = registry.environment_options(name), registry.option_meanings(name)
+    others = {"delay_steps", *registry.quantities(name)}
     rows = [
-        [f"`{key}`", text(default) or "empty", meanings[key]]
-        for key, default in defaults.items()
-        if key != "delay_steps"
+        [f"`{key}`", text(default) or "empty", meanings[key]] for key, default in defaults.items() if key not in others
     ]
+    return table(["option", "default", "meaning"], rows)
+
+
+def quantities() -> str:
+    """Return the quantities of MuJoCo models that may be drawn at each start."""
+    from envs.ranges import NEUTRAL, QUANTITIES
+
+    rows = [[f"`{name}`", f"{NEUTRAL[name]:g}", meaning] for name, meaning in QUANTITIES.items()]
     return table(["option", "default", "meaning"], rows)
 
 
@@ -255,6 +262,7 @@ DIRECTIVES = {
         presets,
         environments,
         environment_options,
+        quantities,
         agents,
         variants,
         source,

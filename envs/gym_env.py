@@ -1,6 +1,8 @@
 """Gymnasium environments made from kernels: the same compiled physics, one Python call per step."""
 
+from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from . import IDS
 from .action_delay import delay_actions
 from .kernel import Kernel
+from .ranges import randomise as apply_ranges
 from .rehearsal import rehearse
 
 KERNELS = {
@@ -96,14 +99,23 @@ class KernelEnv(gymnasium.Env):
         return observation
 
 
-def make(kernel: str, render_mode: str | None = None, delay_steps: int = 0, **options) -> KernelEnv:
-    """Make the environment of an id: `kernel` is one of KERNELS and is called with the user's options."""
+def make(
+    kernel: str,
+    render_mode: str | None = None,
+    delay_steps: int | tuple[int, int] = 0,
+    randomise: Mapping[str, Any] | None = None,
+    **options,
+) -> KernelEnv:
+    """Make the environment of an id: `kernel` is one of KERNELS and is called with the user's options.
+
+    `randomise` has ranges of QUANTITIES (see ranges.py), `delay_steps` may be one.
+    """
     if kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(sorted(KERNELS))}, got {kernel!r}")
     module, function = kernel.split(":")
-    made = getattr(import_module(module), function)(**options)
+    made = apply_ranges(getattr(import_module(module), function)(**options), randomise or {})
     env = KernelEnv(delay_actions(made, delay_steps), render_mode)
-    env.recipe = (kernel, render_mode, {"delay_steps": delay_steps, **options})
+    env.recipe = (kernel, render_mode, {"delay_steps": delay_steps, "randomise": randomise, **options})
     return env
 
 

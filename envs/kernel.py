@@ -11,11 +11,13 @@ reward for the whole trajectory is computed by the last `step` from a history in
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from tdpo_baselines.common.networks.templates import compile_template
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Kernel:
     """scene(params, states): return a drawing of the states, for films and reports."""
     poses: Callable[[Any, np.ndarray], tuple[Any, np.ndarray]] | None = None
     """poses(params, states): return MuJoCo's model and its positions `qpos` [M, Q], for films."""
+    randomise: Callable[[Mapping[str, Any]], "Kernel"] | None = None
+    """randomise(ranges): return the kernel with quantities of its MuJoCo model drawn at each start; see ranges.py."""
 
     @property
     def observation_size(self) -> int:
@@ -118,3 +122,27 @@ class Kernel:
             states[t + 1] = states[t]
             self.step(self.params, states[t + 1], action.copy())
         return states
+
+
+ON_STATES = ("begin", "describe", "measure", "draw", "render", "scene", "poses")
+
+
+def extend(kernel: Kernel, params: Any, size: int, templates: Mapping[str, Any], again: Callable, **changes) -> Kernel:
+    """Return a kernel over another one, whose parameters are `params.inner`, and whose state has `size` more numbers.
+
+    `templates` are functions instead of `kernel`'s own by their names; `inner_reset`, `inner_observe`, `inner_step` and
+    STATE, ACTION, START (the sizes of `kernel`) are bound in them. `again(other)` does the same to another kernel.
+    """
+    bound: dict[str, Any] = {"STATE": kernel.state_size, "ACTION": kernel.action_size, "START": kernel.start_size}
+    bound |= {f"inner_{name}": getattr(kernel, name) for name in ("reset", "observe", "step", "begin")}
+
+    def on_inner(function):
+        """Return a function of (params, states) that calls `function` with the kernel's own part of them."""
+        return lambda params, states: function(params.inner, states[..., : kernel.state_size])
+
+    compiled = {name: compile_template(template, **bound) for name, template in templates.items()}
+    inherited = {name: on_inner(getattr(kernel, name)) for name in ON_STATES if getattr(kernel, name) is not None}
+    if randomise := kernel.randomise:
+        inherited["randomise"] = lambda ranges: again(randomise(ranges))
+    fields = {"params": params, "state_size": kernel.state_size + size}
+    return replace(kernel, **{**inherited, **fields, **compiled, **changes})

@@ -9,8 +9,8 @@ from pathlib import Path
 from run_scripts.results import Result, Setting
 
 SCRIPTS = (
-    "pendulum_nlr", "leg", "leg_stochastic", "horizon", "action_delay", "gym_suite", "running_time", "hpo_libraries",
-    "contest", "suite", "ablations", "baselines",
+    "pendulum_nlr", "leg", "leg_stochastic", "leg_randomised", "horizon", "action_delay", "gym_suite", "running_time",
+    "hpo_libraries", "contest", "suite", "ablations", "baselines",
 )  # fmt: skip
 RATES = Path(__file__).parent.parent / "docs/results/running-time.json"
 SCALES = ("short", "paper")

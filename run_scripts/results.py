@@ -96,9 +96,9 @@ def choose(scale: str, short: Any, paper: Any) -> Any:
 
 
 def shrink(setting: Setting) -> Setting:
-    """Return a setting of two seeds and two updates, of a small network unless the policies are linear."""
+    """Return a setting of two seeds and two updates, of a small network unless policies are linear or given."""
     values = {key: value for key, value in setting.values.items() if key != "num_timesteps"}
-    network = {} if values["alg"] in ("ars", "cma") else {"hidden_sizes": 8}
+    network = {} if values["alg"] in ("ars", "cma") or "init" in values else {"hidden_sizes": 8}
     return replace(setting, values={**values, **network, "num_iterations": 2}, num_seeds=2)
 
 

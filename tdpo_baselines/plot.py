@@ -217,7 +217,7 @@ def leave_out_empty(paths: list[str], *, x: str, y: str) -> list[str]:
     return [path for path in paths if path not in empty]
 
 
-def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep]):
+def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep], label: str = "mean return"):
     """Return a figure of the mean returns over one option, a curve per policy, or over two, a heat map per policy."""
     from matplotlib.figure import Figure
 
@@ -225,23 +225,24 @@ def draw_sweeps(names: Sequence[str], sweeps: Sequence[Sweep]):
     figure = Figure(figsize=(1.5 + 5 * num_maps, 4.5), layout="constrained")
     panels = figure.subplots(1, num_maps, squeeze=False)[0]
     if len(sweeps[0].names) == 1:
-        _draw_sweep_curves(figure, panels[0], names, sweeps)
+        _draw_sweep_curves(figure, panels[0], names, sweeps, label)
     else:
-        _draw_heat_maps(figure, panels, names, sweeps)
+        _draw_heat_maps(figure, panels, names, sweeps, label)
     return figure
 
 
-def _draw_sweep_curves(figure, axes, names: Sequence[str], sweeps: Sequence[Sweep]) -> None:
+def _draw_sweep_curves(figure, axes, names: Sequence[str], sweeps: Sequence[Sweep], label: str) -> None:
     for name, each in zip(names, sweeps):
         axes.plot(each.values[0], each.returns, "o-", ms=4, label=plain(name))
-    for number, own in enumerate({each.own[0] for each in sweeps} - {None}):
-        axes.axvline(own, color="0.5", lw=1, ls=":", label="" if number else "in training")
-    axes.set(xlabel=sweeps[0].names[0], ylabel="mean return", xticks=sweeps[0].values[0])
+    ends = {end for each in sweeps if each.own[0] is not None for end in np.atleast_1d(each.own[0])}
+    for number, end in enumerate(sorted(ends)):
+        axes.axvline(end, color="0.5", lw=1, ls=":", label="" if number else "in training")
+    axes.set(xlabel=sweeps[0].names[0], ylabel=label, xticks=sweeps[0].values[0])
     axes.grid(alpha=0.3)
     figure.legend(loc="outside upper center", ncols=2)
 
 
-def _draw_heat_maps(figure, panels, names: Sequence[str], sweeps: Sequence[Sweep]) -> None:
+def _draw_heat_maps(figure, panels, names: Sequence[str], sweeps: Sequence[Sweep], label: str) -> None:
     everything = np.concatenate([each.returns.ravel() for each in sweeps])
     limits = (np.nanmin(everything), np.nanmax(everything))
     for panel, name, each in zip(panels, names, sweeps):
@@ -255,21 +256,28 @@ def _draw_heat_maps(figure, panels, names: Sequence[str], sweeps: Sequence[Sweep
             text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
             panel.text(*index, text, ha="center", va="center", fontsize=7, color=colour)
         _frame_own(panel, each)
-    figure.colorbar(image, ax=panels, label="mean return")
+    figure.colorbar(image, ax=panels, label=label)
 
 
 def _frame_own(panel, each: Sweep) -> None:
-    """Frame the cell with the values that the policy was trained with, if there is one."""
-    i, j = (_find(own, values) for own, values in zip(each.own, each.values))
-    if i >= 0 and j >= 0:
-        xs, ys = np.array([0, 1, 1, 0, 0]) + i - 0.5, np.array([0, 0, 1, 1, 0]) + j - 0.5
-        panel.plot(xs, ys, color="red", lw=2, label="in training", clip_on=False)
+    """Frame the cells with the values that the policy was trained with, if there are some."""
+    found = [_find(own, values) for own, values in zip(each.own, each.values)]
+    if all(len(places) for places in found):
+        (left, right), (low, high) = ((places[0] - 0.5, places[-1] + 0.5) for places in found)
+        panel.plot(
+            [left, right, right, left, left], [low, low, high, high, low],
+            color="red", lw=2, label="in training", clip_on=False,
+        )  # fmt: skip
         panel.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
 
 
-def _find(own, values: Sequence[float]) -> int:
-    """Return where a value is among others, -1 if it is not."""
-    return next((k for k, value in enumerate(values) if own is not None and np.isclose(own, value)), -1)
+def _find(own, values: Sequence[float]) -> np.ndarray:
+    """Return where the values inside a range are, or those that equal a number."""
+    if own is None or isinstance(own, str):
+        return np.array([])
+    low, high = np.atleast_1d(own)[[0, -1]]
+    tolerance = 1e-6 * max(abs(low), abs(high))
+    return np.flatnonzero((np.array(values) >= low - tolerance) & (np.array(values) <= high + tolerance))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -181,7 +181,16 @@ def test_sweep_over_one_option_is_a_curve_for_each_policy():
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "in training"]
 
 
-@pytest.mark.parametrize(("own", "is_framed"), [((1, 0.3), True), ((1, 0.4), False), ((None, 0.3), False)])
+@pytest.mark.parametrize(
+    ("own", "is_framed"),
+    [
+        ((1, 0.3), True),
+        ((1, 0.4), False),
+        ((None, 0.3), False),
+        (((0.5, 1.5), (0.2, 0.4)), True),
+        ((1, (0.31, 0.4)), False),
+    ],
+)
 def test_sweep_over_two_options_is_a_heat_map_with_the_values_of_training(own, is_framed):
     returns = np.arange(6.0).reshape(3, 2)
     figure = plot.draw_sweeps(["a"], [Sweep(("delay_steps", "offset"), ((0, 1, 2), (0.1, 0.3)), returns, own)])

@@ -71,13 +71,14 @@ def test_leg_evaluation_starts_where_it_is_told_and_draws(program, leg_reference
 OFF_POLICY = "steps_per_round=20 updates_per_round=6 rounds_per_iteration=3 random_timesteps=300 batch_size=40"
 SHARED = "steps_per_round=100 updates_per_round=3 rounds_per_iteration=3 random_timesteps=300 batch_size=1030"
 FEW_ROWS = "variant=basic num_branches=2 c2=0 c1_over_c2=0 delta_max=0.2 exploration_std=1 cg_damping=0.3"
+RANGES = "env.mass=0.8:1.2 env.friction=0.5:1 env.motor=0.9:1.1 env.push=-2:2 env.delay_steps=0:2"
 KINDS = {  # how many ranks begin, how many resume; most load TensorFlow on every rank, so they are few
     "leg-stochastic": (2, 1, "--env leg-stochastic --set max_branch_steps=50 line_search_replicates=3"),
     "adaptive": (5, 3, "--env pendulum-nlr --set num_branches=2"),
     "adaptive, one start": (2, 1, "--env leg --preset none --set max_branch_steps=50"),
     "adaptive, early ends": (3, 2, "--env birotor --set num_branches=2"),
     "few rows": (2, 3, f"--env pendulum-nlr --set {FEW_ROWS}"),  # on two cores: by every rank, then by rank 0
-    "leg-100hz": (2, 1, "--env leg-100hz --set max_branch_steps=5"),
+    "leg-100hz, randomised": (2, 1, f"--env leg-100hz --set max_branch_steps=5 {RANGES}"),
     "advanced": (5, 2, "--env Hopper-v5 --set use_observation_normalisation=true line_search_replicates=3"),
     "replayed": (2, 1, "--env Pendulum-v1 --set env.max_episode_steps=30 env.delay_steps=2"),
     "trpo": (2, 3, "--alg trpo --env Hopper-v5 --set steps_per_trajectory=70 value_minibatch_size=100"),

@@ -10,8 +10,9 @@ import math
 from numba import njit
 
 from ..mujoco.memory import memory, mj_step
+from ..parts.delay_line import delay
+from ..parts.motor import advance_motor, joint_torque
 from .model import integration_state
-from .motor import advance_motor, joint_torque
 from .noise import NOISE_MODEL, advance_noise, begin_noise, rate_noise
 from .params import (
     FOOT,
@@ -22,6 +23,7 @@ from .params import (
     LAST_AIR_STEP,
     MOTOR,
     MOTOR_RATE,
+    MOTOR_TRANSITION,
     NOISE_SEED,
     NUM_TERMS,
     POSITION,
@@ -107,18 +109,13 @@ def physics_step(params, state, action):
 @njit
 def actuate(params, state, action, k):
     """Return the torques of hip and knee in step k, then let the motors follow the delayed command."""
-    num_slots = params.torque_delay + 1
-    queue = QUEUES + 4 * (params.observation_delay + 1)
-    for slot in range(num_slots):
-        if k == 0 or slot == k % num_slots:  # the first command fills the queue
-            state[queue + 2 * slot] = action[0]
-            state[queue + 2 * slot + 1] = action[1]
-    command = queue + 2 * ((k + 1) % num_slots)
     hip_torque = joint_torque(state[MOTOR], state[RATE + 1])
     knee_torque = joint_torque(state[MOTOR + 1], state[RATE + 2])
+    num_slots = params.torque_delay + 1
     for i in range(2):
+        command = delay(state, QUEUES + 4 * (params.observation_delay + 1) + i * num_slots, num_slots, k, action[i])
         state[MOTOR + i], state[MOTOR_RATE + i] = advance_motor(
-            state[MOTOR + i], state[MOTOR_RATE + i], state[command + i]
+            MOTOR_TRANSITION, state[MOTOR + i], state[MOTOR_RATE + i], command
         )
     return hip_torque, knee_torque
 
@@ -190,9 +187,5 @@ def push_observation(params, state, slot):
 @njit
 def delayed_reward(params, state, reward, k):
     """Return the reward of `reward_delay` steps ago; before that, the first."""
-    num_slots = params.reward_delay + 1
-    queue = QUEUES + 4 * (params.observation_delay + 1) + 2 * (params.torque_delay + 1)
-    for slot in range(num_slots):
-        if k == 0 or slot == k % num_slots:
-            state[queue + slot] = reward
-    return state[queue + (k + 1) % num_slots]
+    first = QUEUES + 4 * (params.observation_delay + 1) + 2 * (params.torque_delay + 1)
+    return delay(state, first, params.reward_delay + 1, k, reward)

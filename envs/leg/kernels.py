@@ -7,6 +7,7 @@ import numpy as np
 from tdpo_baselines.common.networks.templates import compile_template
 
 from ..kernel import Criterion, Interface, Kernel
+from ..mujoco.randomisation import randomisable
 from . import dynamics, model, report, reward
 from .noise import NO_NOISE, NOISE_MODEL, NOISE_TEMPLATE, read_template
 from .params import EPISODE_SECONDS, PHYSICS_RATE_HZ, POSITION, LegParams, state_size
@@ -124,7 +125,7 @@ def _kernel(
         **task,
     )
     start_size = 0 if params.start_low == params.start_high else 3
-    return Kernel(
+    kernel = Kernel(
         params=params,
         reset=compile_template(dynamics.reset),
         observe=compile_template(dynamics.observe),
@@ -156,6 +157,7 @@ def _kernel(
         scene=report.scene,
         poses=report.make_poses(contact),
     )
+    return randomisable(kernel, model.load(contact)[0])
 
 
 def _noise(sensor_noise: bool, template: str) -> tuple[int, np.ndarray]:

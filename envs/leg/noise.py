@@ -8,8 +8,9 @@ import math
 from pathlib import Path
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit
 
+from ..parts.random_numbers import normal_pair
 from .params import NOISE, NOISE_SEED, STEP
 
 MAX_TEMPLATE_BYTES = 2**26
@@ -40,34 +41,9 @@ _INDEPENDENT = math.sqrt(1 - RESIDUAL_CORRELATION**2)
 
 
 @njit
-def _mix(x):
-    """Return 64 well-mixed bits (the finaliser of SplitMix64)."""
-    x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> uint64(27))) * uint64(0x94D049BB133111EB)
-    return x ^ (x >> uint64(31))
-
-
-@njit
-def _uniform(key, counter):
-    """Return a number in (0, 1]."""
-    bits = _mix(key + uint64(counter) * uint64(0x9E3779B97F4A7C15))
-    return (float(bits >> uint64(11)) + 1.0) / 9007199254740992.0
-
-
-@njit
-def normal_pair(seed, step):
-    """Return two independent normal numbers for a seed in [0, 1) and a step of at least -BURN_IN."""
-    key = _mix(uint64(seed * 9007199254740992.0) + uint64(1))
-    counter = 2 * (step + BURN_IN)
-    radius = math.sqrt(-2.0 * math.log(_uniform(key, counter)))
-    angle = 2.0 * math.pi * _uniform(key, counter + 1)
-    return radius * math.cos(angle), radius * math.sin(angle)
-
-
-@njit
 def advance_noise(state, step):
     """Advance the autoregressive processes (without their means) by one step."""
-    first, second = normal_pair(state[NOISE_SEED], step)
+    first, second = normal_pair(state[NOISE_SEED], step + BURN_IN)
     second = RESIDUAL_CORRELATION * first + _INDEPENDENT * second
     hip = LAG_1[0] * state[NOISE] + LAG_2[0] * state[NOISE + 2] + RESIDUAL_STD[0] * first
     knee = LAG_1[1] * state[NOISE + 1] + LAG_2[1] * state[NOISE + 3] + RESIDUAL_STD[1] * second

@@ -4,7 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..parts.motor import motor_transition
+
 PHYSICS_RATE_HZ = 4000
+MOTOR_TRANSITION = motor_transition(period=0.0014, overshoot=0.3, time_step=1 / PHYSICS_RATE_HZ)
 EPISODE_SECONDS = 2.0
 LINK = 0.14  # m, length of the upper and of the lower leg
 
@@ -28,7 +31,7 @@ NOISE_SEED = 26
 NOISE = 27  # 2 of the last step, 2 of the step before
 TERMS = 31  # reward terms of the last step, before the delay; see reward.py
 NUM_TERMS = 7
-QUEUES = TERMS + NUM_TERMS  # observations (4 each), commands (2 each), rewards
+QUEUES = TERMS + NUM_TERMS  # observations (4 each), commands of the hip, of the knee, rewards
 
 
 class Addresses(NamedTuple):

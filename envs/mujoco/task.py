@@ -28,11 +28,17 @@ from numba.core.dispatcher import Dispatcher
 from tdpo_baselines.common.networks.templates import compile_template
 
 from ..kernel import Interface, Kernel
+from ..ranges import randomise as apply_ranges
 from . import dynamics, trial
 from .memory import INTEGRATION, load_library
+from .randomisation import randomisable
 from .views import Layout, list_names
 
 MAX_WHOLE = 10**6
+UNITS = {  # of force, position and rate by the type of a joint
+    int(mujoco.mjtJoint.mjJNT_HINGE): ("N m", "rad", "rad/s"),
+    int(mujoco.mjtJoint.mjJNT_SLIDE): ("N", "m", "m/s"),
+}
 
 
 def mujoco_task(
@@ -52,6 +58,7 @@ def mujoco_task(
     params: Any = (),
     reward_if_diverged: float | None = -100.0,
     is_horizon_terminal: bool = False,
+    randomise: Mapping[str, Any] | None = None,
 ) -> Kernel:
     """Return a compiled environment.
 
@@ -60,11 +67,12 @@ def mujoco_task(
     physics steps and limited to the actuators' ranges. `place` gets a point of the unit cube of `start_size`
     dimensions. `params` is a NamedTuple of numbers for all functions. A simulation that diverges stands still and pays
     `reward_if_diverged` at every step; None leaves it to MuJoCo, which starts it over from the model's file.
+    `randomise` has ranges of `ranges.QUANTITIES`, drawn at each start, such as {"mass": (0.8, 1.2)}.
     """
     for name, value, least in (("horizon", horizon, 1), ("frame_skip", frame_skip, 1), ("memory_size", memory_size, 0)):
         _check_whole(name, value, least)
     functions = {"observe": observe, "reward": reward, "is_over": is_over, "place": place, "actuate": actuate}
-    loaded, data = load(*_source(model), is_reset_by_mujoco=reward_if_diverged is None)
+    loaded, data = load(*find_source(model), is_reset_by_mujoco=reward_if_diverged is None)
     mujoco_size = mujoco.mj_stateSize(loaded, INTEGRATION)
     layout = Layout(loaded, data, views or {}, mujoco_size, len(observations), memory_size)
     low, high = _action_limits(loaded)
@@ -106,7 +114,7 @@ def mujoco_task(
         poses=lambda params, states: (loaded, states[..., 1 : 1 + loaded.nq]),
     )
     trial.compile_now(functions, kernel)
-    return kernel
+    return apply_ranges(randomisable(kernel, loaded), randomise or {})
 
 
 @cache
@@ -125,7 +133,7 @@ def load(source: str, changed: float, is_reset_by_mujoco: bool) -> tuple[mujoco.
     return loaded, mujoco.MjData(loaded)
 
 
-def _source(model: str | Path) -> tuple[str, float]:
+def find_source(model: str | Path) -> tuple[str, float]:
     """Return a model's text and 0, or its path and when it was changed."""
     if isinstance(model, str) and model.lstrip().startswith("<"):
         return model, 0.0
@@ -157,8 +165,31 @@ def _action_limits(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _action_units(model: mujoco.MjModel) -> dict[str, str]:
-    """Return the units of the actions by name: of unknown kind, "1"."""
-    return {model.actuator(i).name or f"action_{i}": "1" for i in range(model.nu)}
+    """Return the units of the actions by name: "1" unless the model says what an actuator does."""
+    return {model.actuator(i).name or f"action_{i}": _action_unit(model, i) for i in range(model.nu)}
+
+
+def _action_unit(model: mujoco.MjModel, i: int) -> str:
+    """Return the unit of a motor's or servo's action at a hinge or slide, such as "N m", "150 N m" or "rad"."""
+    is_at_joint = model.actuator_trntype[i] == int(mujoco.mjtTrn.mjTRN_JOINT)
+    units = UNITS.get(int(model.jnt_type[model.actuator_trnid[i, 0]])) if is_at_joint else None
+    has_dynamics = model.actuator_dyntype[i] != int(mujoco.mjtDyn.mjDYN_NONE)
+    if units is None or has_dynamics or model.actuator_gaintype[i] != int(mujoco.mjtGain.mjGAIN_FIXED):
+        return "1"
+    force, position, rate = units
+    gain, gear = model.actuator_gainprm[i, 0], model.actuator_gear[i, 0]
+    if model.actuator_biastype[i] == int(mujoco.mjtBias.mjBIAS_NONE):
+        return _scaled_unit(gain * gear, force)
+    follows = dict(
+        zip((position, rate), model.actuator_biasprm[i, 1:3])
+    )  # servos: force = gain (action - what it follows)
+    followed = [unit for unit, bias in follows.items() if gain and bias == -gain]
+    return _scaled_unit(1 / gear, followed[0]) if followed and gear else "1"
+
+
+def _scaled_unit(factor: float, unit: str) -> str:
+    """Return a unit of which an action is a multiple."""
+    return unit if factor == 1 else f"{factor:g} {unit}"
 
 
 def _start_values(model: mujoco.MjModel) -> dict[str, int]:

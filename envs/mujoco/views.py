@@ -17,7 +17,7 @@ OBJECTS = {  # kinds of named objects, and their arrays that a view can show
     "geom": ("geom_xpos", "geom_xmat"),
     "body": (
         *("xpos", "xquat", "xmat", "xipos", "ximat", "subtree_com", "cvel", "xfrc_applied"),
-        *("cfrc_ext", "cfrc_int", "cacc"),
+        *("cinert", "cfrc_ext", "cfrc_int", "cacc"),
     ),
     "tendon": ("ten_length", "ten_velocity"),
 }

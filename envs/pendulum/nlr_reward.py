@@ -7,6 +7,9 @@ import math
 from typing import NamedTuple
 
 from tdpo_baselines.common.networks.code_cache import cached_jit
+from tdpo_baselines.common.networks.templates import compile_template
+
+from ..parts.spectrum import band_power, total_power
 
 NUM_STEPS = 200
 DT = 0.05  # s
@@ -24,44 +27,6 @@ class NLRParams(NamedTuple):
     use_cos_sin: bool
 
 
-@cached_jit(error_model="numpy")
-def trajectory_reward(params, angles):
-    """Return the reward of a finished episode."""
-    frequency, offset, amplitude = reward_terms(params, angles)
-    return REWARD_SCALE * (frequency + offset + amplitude)
-
-
-@cached_jit(error_model="numpy")
-def reward_terms(params, angles):
-    """Return R_freq, R_offset and R_amp of the paper's appendix."""
-    offset, amplitude, band_share = spectrum_measures(params, angles)
-    excess = amplitude / params.amplitude - 1.0
-    amplitude_term = -excess if excess >= 0.0 else 1e-4 * excess
-    return 0.1 * (band_share - 1.0), -abs(offset - params.offset), amplitude_term
-
-
-@cached_jit(error_model="numpy")
-def spectrum_measures(params, angles):
-    """Return the mean angle, ||Theta+|| / 200 and the in-band share of ||Theta+||^2.
-
-    Theta+ are the magnitudes of Fourier bins 1..100, 0.1 Hz apart. Only the band's own bins are transformed; the sum
-    over all of them follows from Parseval's theorem, in which bins 1..99 count twice and the Nyquist bin once.
-    """
-    num = angles.shape[0]
-    offset = angles.mean()
-    energy = 0.0
-    nyquist = 0.0
-    for i in range(num):
-        deviation = angles[i] - offset
-        energy += deviation * deviation
-        nyquist += deviation if i % 2 == 0 else -deviation
-    norm = math.sqrt(0.5 * (num * energy + nyquist * nyquist))
-    in_band = 0.0
-    for k in range(first_bin(params.band_low_hz), last_bin(params.band_high_hz) + 1):
-        in_band += bin_power(angles, offset, k)
-    return offset, norm / num, in_band / (norm + 1e-6) ** 2
-
-
 @cached_jit()
 def first_bin(frequency):
     """Return the lowest Fourier bin at or above a frequency in Hz."""
@@ -74,16 +39,29 @@ def last_bin(frequency):
     return math.floor(frequency * NUM_STEPS * DT + 1e-6)
 
 
-@cached_jit(error_model="numpy")
-def bin_power(angles, offset, k):
-    """Return |FFT(angles - offset)[k]|^2, rotating a phasor instead of calling sine 200 times."""
-    turn = 2.0 * math.pi * k / angles.shape[0]
-    turn_cos, turn_sin = math.cos(turn), math.sin(turn)
-    c, s = 1.0, 0.0
-    real, imag = 0.0, 0.0
-    for i in range(angles.shape[0]):
-        deviation = angles[i] - offset
-        real += deviation * c
-        imag += deviation * s
-        c, s = c * turn_cos - s * turn_sin, c * turn_sin + s * turn_cos
-    return real * real + imag * imag
+@compile_template
+def spectrum_measures(params, angles):
+    """Return the mean angle, ||Theta+|| / 200 and the in-band share of ||Theta+||^2.
+
+    Theta+ are the magnitudes of Fourier bins 1..100, 0.1 Hz apart. Only the band's own bins are transformed.
+    """
+    offset = angles.mean()
+    norm = math.sqrt(total_power(angles, offset))
+    in_band = band_power(angles, offset, first_bin(params.band_low_hz), last_bin(params.band_high_hz))
+    return offset, norm / angles.shape[0], in_band / (norm + 1e-6) ** 2
+
+
+@compile_template
+def reward_terms(params, angles):
+    """Return R_freq, R_offset and R_amp of the paper's appendix."""
+    offset, amplitude, band_share = spectrum_measures(params, angles)
+    excess = amplitude / params.amplitude - 1.0
+    amplitude_term = -excess if excess >= 0.0 else 1e-4 * excess
+    return 0.1 * (band_share - 1.0), -abs(offset - params.offset), amplitude_term
+
+
+@compile_template
+def trajectory_reward(params, angles):
+    """Return the reward of a finished episode."""
+    frequency, offset, amplitude = reward_terms(params, angles)
+    return REWARD_SCALE * (frequency + offset + amplitude)

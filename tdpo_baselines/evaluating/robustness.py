@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.parallel.comm import Comm
 from ..options import registry
-from ..options.config import did_you_mean, parse_number
+from ..options.config import did_you_mean, ends_of, is_range, parse_number
 from .trained import Evaluation, Trained, evaluate
 
 FORM = "NAME=LOW:HIGH or NAME=LOW:HIGH:NUMBER, one or two of them with a comma between"
@@ -32,7 +32,7 @@ class Sweep(NamedTuple):
     names: tuple[str, ...]  # of one or two options
     values: tuple[tuple[float, ...], ...]  # of each option
     returns: np.ndarray  # [n] or [n, m] mean return
-    own: tuple[Any, ...]  # the values that the policy was trained with
+    own: tuple[Any, ...]  # the values that the policy was trained with; of a range, its ends
 
 
 def parse_ranges(text: str) -> list[Range]:
@@ -57,7 +57,9 @@ def _parse_range(part: str, text: str) -> Range:
 
 def choose_values(each: Range, trained: Trained) -> tuple[float, ...]:
     """Return the values of an option, whole numbers if it is one; raise ValueError unless it is numeric."""
-    environment, own = trained.environment_name, trained.environment_options
+    environment = trained.environment_name
+    own = {**registry.quantities(environment), **trained.environment_options}
+    own = {name: _without_range(value) for name, value in own.items()}
     numeric = [name for name, value in own.items() if value is None or _is_number(value)]
     if each.name not in own and environment in registry.ENVIRONMENTS:
         near = did_you_mean(each.name, own)
@@ -71,6 +73,11 @@ def choose_values(each: Range, trained: Trained) -> tuple[float, ...]:
     return tuple(sorted({round(number) for number in np.linspace(each.low, each.high, num)}))
 
 
+def _without_range(value: Any) -> Any:
+    """Return the lower end of a range, and any other value as it is."""
+    return ends_of(value)[0] if is_range(value) else value
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
@@ -81,10 +88,11 @@ def sweep(trained: Trained, ranges: Sequence[Range], comm: Comm, **how: Any) -> 
     values = tuple(choose_values(each, trained) for each in ranges)
 
     def mean_return(combination: tuple[float, ...]) -> float:
-        there = dataclasses.replace(trained, env_changes=dict(zip(names, combination)))
+        there = dataclasses.replace(trained, env_changes={**trained.env_changes, **dict(zip(names, combination))})
         evaluation: Evaluation = evaluate(there, comm=comm, **how)
         return float(evaluation.results["return"].mean())
 
     returns = np.array([mean_return(combination) for combination in product(*values)])
-    own = tuple(trained.environment_options.get(name) for name in names)
+    told = (trained.environment_options.get(name) for name in names)
+    own = tuple(ends_of(value) if is_range(value) else value for value in told)
     return Sweep(names, values, returns.reshape([len(each) for each in values]), own)

@@ -44,6 +44,13 @@ def specify(make: Callable, name: str) -> Any:
     return EnvSpec(name, functools.partial(_make, make, name), kwargs=options, disable_env_checker=True)
 
 
+def parameters_of(spec: Any) -> Any:
+    """Return the parameters of the callable that makes an environment, or None if a library makes it."""
+    entry = spec.entry_point
+    is_ours = isinstance(entry, functools.partial) and entry.func is _make
+    return inspect.signature(entry.args[0]).parameters if is_ours else None
+
+
 def _make(make: Callable, name: str, /, **options) -> Any:
     """Return the environment that a callable makes, or the environment of the kernel that it makes."""
     try:

@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import functools
 import math
+import re
 import types
 import typing
 from collections.abc import Iterable
@@ -122,6 +123,30 @@ def parse_count(name: str, text: str, *, low: int) -> int:
     if not low <= value <= 10**18:
         raise ValueError(f"{name} must be at least {low} and at most 1e18, got {text}")
     return value
+
+
+def parse_range(name: str, value, kind: type = float):
+    """Parse a number or a range LOW:HIGH; return the number, or the range as a text."""
+    ends = value if isinstance(value, (tuple, list)) else str(value).split(":")
+    if len(ends) == 1:
+        return parse_number(name, ends[0], kind)
+    low, high = (parse_number(name, str(end), kind) for end in ends) if len(ends) == 2 else (1, 0)
+    if low >= high:
+        raise ValueError(f"{name} must be a number or a range LOW:HIGH with LOW below HIGH, got {value!r}")
+    return f"{low}:{high}"
+
+
+def is_range(value) -> bool:
+    """Return True for a text that `parse_range` returned."""
+    return isinstance(value, str) and re.fullmatch(r"[-+.\de]+:[-+.\de]+", value) is not None
+
+
+def ends_of(value):
+    """Return the ends of what `parse_range` returned: a number is both."""
+    if not is_range(value):
+        return value, value
+    low, high = (float(end) for end in value.split(":"))
+    return (int(low), int(high)) if low == int(low) and high == int(high) else (low, high)
 
 
 def parse_like(name: str, value, example):

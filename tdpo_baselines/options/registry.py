@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..common.files import read_json
 from ..common.parallel import launcher
 from . import callables
-from .config import did_you_mean, parse_like, split_prefix
+from .config import did_you_mean, ends_of, parse_like, parse_range, split_prefix
 
 if TYPE_CHECKING:  # loads NumPy, which `run` must not do before it has limited the number of threads
     from ..contracts import Algorithm, Environment, Roller
@@ -52,10 +52,14 @@ TWINS = {  # modules of compiled environments that equal Gymnasium's
             "Walker2d",
             "Reacher",
             "Ant",
+            "Humanoid",
         ),
     )
 }
-DELAY_MEANING = "actions are executed this many control steps late; zeros before that"
+WITH_MODEL = ("leg", "leg-stochastic", "leg-100hz", *TWINS)  # of MuJoCo
+DELAY_MEANING = (
+    "actions are executed this many control steps late; zeros before that; a range as 0:4 is drawn from at each start"
+)
 PATHS = ("noise_template",)  # options that name files
 MAX_HORIZON, MAX_STATE = 10**6, 10**6  # steps of an episode, and numbers of its state
 MAX_OPTIONS = {"max_episode_steps": MAX_HORIZON, "delay_steps": 1000, "frame_skip": 1000}
@@ -119,7 +123,8 @@ def check_limits(options: dict) -> None:
     """Raise ValueError for options with which an episode would never end, or open a window."""
     for name, most in MAX_OPTIONS.items():
         value = options.get(name)
-        if value is not None and not (isinstance(value, (int, float)) and 0 <= value <= most):
+        ends = ends_of(value) if name == "delay_steps" else (value, value)
+        if value is not None and not all(isinstance(end, (int, float)) and 0 <= end <= most for end in ends):
             raise ValueError(f"env.{name} must be a number from 0 to {most}, got {value!r}")
     if options.get("render_mode") == "human":
         raise ValueError("env.render_mode must not be human: a run opens no windows; evaluate --video films it")
@@ -152,8 +157,8 @@ def make_environment(name: str, options: dict) -> "Environment":
     """Make an environment: a compiled kernel of ours, or another library's behind the same interface."""
     from ..common.sampling.gym_environment import GymEnvironment
 
-    env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
-    delays = import_module("envs.action_delay") if delay_steps else None
+    env, delay_steps = _make_undelayed(name, options), ends_of(options.get("delay_steps", 0))
+    delays = import_module("envs.action_delay") if delay_steps[1] else None
     environment: Any
     if kernel := _kernel_of(name, env) or _compiled_twin(name, options, env):
         environment = delays.delay_actions(kernel, delay_steps) if delays else kernel
@@ -173,7 +178,7 @@ def _compiled_twin(name: str, options: dict, env: Any) -> Any:
         return None
     own = environment_options(name)
     changed = {option for option, value in options.items() if value != own.get(option)}
-    if changed - {"delay_steps", "max_episode_steps"}:
+    if changed - {"delay_steps", "max_episode_steps", *quantities(name)}:
         return None
     from ..common.sampling.twin import is_twin
 
@@ -205,19 +210,33 @@ def _kernel_of(name: str, env: Any) -> Any:
 
 def make_gymnasium(name: str, options: dict) -> Any:
     """Make an environment with Gymnasium's interface."""
-    env, delay_steps = _make_undelayed(name, options), options.get("delay_steps", 0)
-    return import_module("envs.action_delay").ActionDelay(env, delay_steps) if delay_steps else env
+    env, delay_steps = _make_undelayed(name, options), ends_of(options.get("delay_steps", 0))
+    return import_module("envs.action_delay").ActionDelay(env, delay_steps) if delay_steps[1] else env
 
 
 def _make_undelayed(name: str, options: dict) -> Any:
     """Make an environment of Gymnasium or classic gym without the delay of the actions."""
+    env, neutral = _make_plain(name, options), quantities(name)
+    ranges = {option: ends_of(options[option]) for option in neutral if option in options}
+    if not ranges or (name in WITH_MODEL and all(set(ends) == {neutral[o]} for o, ends in ranges.items())):
+        return env
+    kernel = _kernel_of(name, env) or _compiled_twin(name, options, env)
+    if kernel is None:
+        raise ValueError(f"{name} is not compiled here, so it has no option env.{' or env.'.join(ranges)}")
+    made = import_module("envs.gym_env").KernelEnv(import_module("envs.ranges").randomise(kernel, ranges))
+    made.spec = env.spec
+    return made
+
+
+def _make_plain(name: str, options: dict) -> Any:
+    """Make an environment of Gymnasium or classic gym as it is."""
     import gymnasium
 
     from ..common.sampling import classic_gym
     from ..common.sampling.gym_environment import print_warnings_once
 
     env_id = ENVIRONMENTS[name][0] if name in ENVIRONMENTS else name
-    ours = ("delay_steps", "compiled") if name in TWINS else ("delay_steps",)
+    ours = {"delay_steps", *quantities(name), *(("compiled",) if name in TWINS else ())}
     own_options = {option: value for option, value in options.items() if option not in ours}
     expected: Any = (TypeError, ImportError, gymnasium.error.Error)
     if name not in ENVIRONMENTS:
@@ -258,7 +277,11 @@ def resolve_options(name: str, options: dict) -> dict:
         if name in ENVIRONMENTS and option not in known:  # others are checked when they are made
             near = did_you_mean(option, known)
             raise ValueError(f"unknown option 'env.{option}' of {name}{near}; it has {', '.join(known)}")
-        given[option] = parse_like(f"env.{option}", value, known.get(option))
+        is_drawn = option == "delay_steps" or option in quantities(name)
+        if is_drawn:
+            given[option] = parse_range(f"env.{option}", value, int if option == "delay_steps" else float)
+        else:
+            given[option] = parse_like(f"env.{option}", value, known.get(option))
         if option in PATHS and value:  # a run may be evaluated from another folder
             given[option] = str(Path(value).expanduser().resolve())
     check_limits(given)
@@ -271,20 +294,36 @@ def environment_options(name: str) -> dict:
     if name not in ENVIRONMENTS:
         spec = _spec_of_other(name)
         own = {option: default for option, default in spec.kwargs.items() if option != "kernel"}  # names one of ours
-        compiled = {"compiled": True} if name in TWINS else {}
+        compiled = {"compiled": True, **quantities(name)} if name in TWINS else {}
         return {"delay_steps": 0, **compiled, **own, "max_episode_steps": spec.max_episode_steps}
     env_id, fixed = ENVIRONMENTS[name]
     maker, registered = _kernel_maker(env_id)
     parameters = inspect.signature(maker).parameters
-    return {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+    own = {p.name: p.default for p in parameters.values()} | {"delay_steps": 0} | registered | fixed
+    return own | quantities(name)
+
+
+def quantities(name: str) -> dict[str, float]:
+    """Return the quantities of a MuJoCo model that may be drawn at each start, with the values that change nothing.
+
+    A function of a user's may make an environment without a model, and may have options of the same names.
+    """
+    taken = {} if name in ENVIRONMENTS or name in TWINS else callables.parameters_of(_spec_of_other(name))
+    if taken is None or (name in ENVIRONMENTS and name not in WITH_MODEL):
+        return {}
+    _require_our_envs()
+    return {option: value for option, value in import_module("envs.ranges").NEUTRAL.items() if option not in taken}
 
 
 def option_meanings(name: str) -> dict[str, str]:
     """Return the meanings of the options of one of our environments, from `OPTIONS` of its module; none of others."""
     if name not in ENVIRONMENTS:
-        return {"delay_steps": DELAY_MEANING} | ({"compiled": COMPILED_MEANING} if name in TWINS else {})
-    module: Any = import_module(_kernel_maker(ENVIRONMENTS[name][0])[0].__module__)
-    return {"delay_steps": DELAY_MEANING} | vars(module).get("OPTIONS", {})
+        own = {"compiled": COMPILED_MEANING} if name in TWINS else {}
+    else:
+        module: Any = import_module(_kernel_maker(ENVIRONMENTS[name][0])[0].__module__)
+        own = vars(module).get("OPTIONS", {})
+    drawn = import_module("envs.ranges").QUANTITIES if quantities(name) else {}
+    return {"delay_steps": DELAY_MEANING} | own | drawn
 
 
 def _kernel_maker(env_id: str) -> tuple[Callable, dict]:

@@ -80,9 +80,28 @@ def test_branch_of_a_delayed_mujoco_environment_equals_the_whole_trajectory():
     assert np.array_equal(branch.observations[0, : branch.lengths[0]], main.observations[0, 5 : main.lengths[0]])
 
 
+def test_delay_of_a_range_is_drawn_with_the_start():
+    plain, late = long.long_kernel(), delay_actions(long.long_kernel(), (1, 3))
+    assert late.start_size == plain.start_size + 1
+    for u, delay in ((0.0, 1), (0.34, 2), (0.99, 3), (1.0, 3)):
+        fixed = delay_actions(plain, delay)
+        start = np.full(plain.start_size, 0.3)
+        states = [np.zeros(kernel.state_size) for kernel in (fixed, late)]
+        fixed.reset(fixed.params, start, states[0])
+        late.reset(late.params, np.append(start, u), states[1])
+        for action in np.random.default_rng(0).normal(size=(20, 1)):
+            rewards = [k.step(k.params, state, action.copy()) for k, state in zip((fixed, late), states)]
+            assert rewards[0] == rewards[1]
+
+
+def test_gymnasium_environment_takes_no_range():
+    with pytest.raises(ValueError, match="only compiled environments take a range"):
+        ActionDelay(gymnasium.make("Pendulum-v1"), (0, 2))
+
+
 def test_bad_delay_names_the_field():
     for delay in (-1, 1.5, True):
-        with pytest.raises(ValueError, match="delay_steps must be a whole number"):
+        with pytest.raises(ValueError, match="delay_steps must be a (whole )?number"):
             delay_actions(long.long_kernel(), delay)
-        with pytest.raises(ValueError, match="delay_steps must be a whole number"):
+        with pytest.raises(ValueError, match="delay_steps must be a (whole )?number"):
             ActionDelay(gymnasium.make("Pendulum-v1"), delay)

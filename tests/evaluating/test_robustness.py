@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,12 @@ def test_every_combination_is_evaluated_with_its_options(agent):
     assert found.values == ((0, 1), (0.1, 1.0)) and found.returns.shape == (2, 2)
     assert found.returns[0, 0] == agent.evaluate(num_episodes=2).results["return"].mean()
     assert found.returns.argmax() == 0 and len(np.unique(found.returns)) == 4
+
+
+def test_quantities_of_a_model_are_swept_and_their_ranges_in_training_told():
+    leg = load("pretrained:leg")
+    leg = dataclasses.replace(leg, env_changes={"motor": "0.9:1.1", "delay_steps": "0:2"})
+    ranges = parse_ranges("delay_steps=0:2,mass=0.8:1.2:3")
+    assert choose_values(ranges[0], leg) == (0, 1, 2) and choose_values(ranges[1], leg) == (0.8, 1.0, 1.2)
+    found = sweep(leg, parse_ranges("motor=0.8:1.2:2,delay_steps=0:2:2"), Comm(), num_episodes=1)
+    assert found.own == ((0.9, 1.1), (0, 2)) and len(np.unique(found.returns)) == 4

@@ -101,3 +101,17 @@ def test_copy_with_other_values_is_not_checked_and_leaves_the_original():
 
 def test_prefix_splits_names():
     assert config.split_prefix({"env.a": 1, "b": 2}, "env.") == ({"a": 1}, {"b": 2})
+
+
+def test_range_is_a_number_or_a_text_with_two_ends():
+    assert config.parse_range("mass", "0.9") == 0.9 and config.parse_range("mass", 2) == 2.0
+    assert config.parse_range("mass", " 0.8:1.2") == config.parse_range("mass", (0.8, 1.2)) == "0.8:1.2"
+    assert config.parse_range("delay_steps", "0:4", int) == "0:4"
+    assert config.is_range("0.8:1.2") and not config.is_range("module:Id") and not config.is_range(0.8)
+    assert config.ends_of("0.8:1.2") == (0.8, 1.2) and config.ends_of("0:4") == (0, 4) and config.ends_of(3) == (3, 3)
+
+
+@pytest.mark.parametrize("value", ["1.2:0.8", "1:1", "1:2:3", ":", "a:b", "1:inf"])
+def test_bad_range_names_the_field(value):
+    with pytest.raises(ValueError, match="mass must be a (finite )?number"):
+        config.parse_range("mass", value)

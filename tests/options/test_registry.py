@@ -132,6 +132,30 @@ def test_mujoco_task_is_compiled_unless_refused_or_changed_in_a_way_that_its_com
     assert is_compiled(reset_noise_scale="0.2") == (False, 1000)
 
 
+def test_quantities_of_a_model_are_options_of_environments_that_have_one():
+    assert registry.environment_options("leg")["mass"] == registry.environment_options("Swimmer-v5")["mass"] == 1.0
+    assert "mass" not in registry.environment_options("cart-pole") and not registry.quantities("Pendulum-v1")
+    plain, drawn = (make_environment("leg", **options) for options in ({"mass": "1"}, {"mass": "0.8:1.2", "push": 2}))
+    assert (plain.start_size, drawn.start_size) == (0, 2)  # mass and the time of the push
+    assert make_environment("leg", delay_steps="0:3").start_size == 1
+    assert make_environment("leg", mass=0.9).params.inner.mujoco == plain.params.mujoco
+    env = registry.make_gymnasium("leg", registry.resolve_options("leg", {"mass": "0.8:1.2"}))
+    assert 0.8 <= env.reset(seed=0)[1]["mass"] <= 1.2
+
+
+def test_compiled_mujoco_task_is_randomised_and_another_one_refuses():
+    made = make_environment("Swimmer-v5", friction="0.5:1")
+    assert made.start_size == make_environment("Swimmer-v5").start_size + 1
+    env = registry.make_gymnasium("Swimmer-v5", registry.resolve_options("Swimmer-v5", {"mass": "0.8:1.2"}))
+    env.reset(seed=0)
+    assert len(env.step([0.0, 0.0])) == 5
+    for refused in ({"compiled": "false"}, {"reset_noise_scale": "0.2"}):
+        with pytest.raises(ValueError, match="Swimmer-v5 is not compiled here, so it has no option env.mass"):
+            make_environment("Swimmer-v5", mass="0.8:1.2", **refused)
+    with pytest.raises(ValueError, match="env.mass must be a number or a range LOW:HIGH"):
+        make_environment("Swimmer-v5", mass="1.2:0.8")
+
+
 MODULE = """
 import gymnasium
 from gymnasium.wrappers import TransformReward
@@ -140,6 +164,10 @@ from envs.pendulum.nlr import nlr_kernel
 
 def make(variant: int = 1):
     return nlr_kernel(variant=variant)
+
+def make_own_gravity(gravity: int = 1):
+    assert gravity == 3
+    return nlr_kernel()
 
 def make_wrapped():
     return TransformReward(KernelEnv(nlr_kernel()), lambda reward: 2 * reward)
@@ -177,6 +205,16 @@ def test_function_of_a_module_makes_a_compiled_environment_with_its_parameters_a
     assert registry.module_of(name) == own_module
 
 
+def test_function_of_a_module_keeps_parameters_that_are_named_as_quantities_and_refuses_others_without_a_model(
+    own_module,
+):
+    name = f"{own_module}:make"
+    with pytest.raises(ValueError, match="mass: only environments with a MuJoCo model have such quantities"):
+        make_environment(name, mass="0.8:1.2")
+    assert "gravity" not in registry.quantities(f"{own_module}:make_own_gravity")
+    assert make_environment(f"{own_module}:make_own_gravity", gravity="3").params == make_environment(name).params
+
+
 def test_function_of_a_module_may_make_an_environment_of_gymnasium(own_module):
     environment = make_environment(f"{own_module}:make_other", g="3")
     assert environment.env.unwrapped.g == 3 and environment.horizon == 200
@@ -194,7 +232,7 @@ def test_wrapped_kernel_keeps_its_wrappers(own_module):
         ("mke", {}, "did you mean '.*:make'"),
         ("make", {"max_episode_steps": 50}, "env.max_episode_steps must be 200, the horizon of .*, got 50"),
         ("make", {"vairant": 2}, "cannot be made with .*vairant"),
-        ("make_nothing", {}, r"ZeroDivisionError: division by zero \(own_.*.py, line 17\)"),
+        ("make_nothing", {}, r"ZeroDivisionError: division by zero \(own_.*.py, line 21\)"),
     ],
 )
 def test_what_a_function_cannot_make_is_explained(own_module, function, options, message):

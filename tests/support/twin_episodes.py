@@ -13,11 +13,11 @@ def make_twin(name, horizon=1000):
     return import_module(registry.TWINS[name]).kernel(horizon)
 
 
-def count_equal_steps(name: str, num_episodes: int = 20, horizon: int | None = None) -> int:
-    """Return the number of steps of episodes with random actions; fail at the first bit that differs."""
+def count_equal_steps(name: str, num_episodes: int = 20, horizon: int | None = None, act=None) -> int:
+    """Return the number of steps of episodes with random actions, or those of a policy; fail at a bit that differs."""
     env = gymnasium.make(name, max_episode_steps=horizon)
     kernel = make_twin(name, env.spec.max_episode_steps)
-    return sum(_play(kernel, env, seed) for seed in range(num_episodes))
+    return sum(_play(kernel, env, seed, act) for seed in range(num_episodes))
 
 
 def check_same_start(name: str) -> None:
@@ -36,24 +36,22 @@ def _start_as(kernel, env) -> np.ndarray:
     return state
 
 
-def _play(kernel, env, seed: int) -> int:
-    """Return the length of an episode; every 37 steps another one uses MuJoCo's memory in between."""
-    rng, observation, other = (
-        np.random.default_rng(seed),
-        np.empty(kernel.observation_size),
-        np.zeros(kernel.state_size),
-    )
+def _play(kernel, env, seed: int, act) -> int:
+    """Return the length of an episode, saved and restored every 37 steps, with another one in between."""
+    rng, observation = np.random.default_rng(seed), np.empty(kernel.observation_size)
     expected, _ = env.reset(seed=seed)
-    state = _start_as(kernel, env)
+    state, other = _start_as(kernel, env), np.zeros(kernel.state_size)
     for k in range(kernel.horizon):
         kernel.observe(kernel.params, state, observation)
         np.testing.assert_array_equal(observation, expected)
         if k % 37 == 5:
+            saved = state.copy()
+            state[:] = np.nan
             kernel.reset(kernel.params, rng.random(kernel.start_size), other)
             kernel.step(kernel.params, other, rng.uniform(kernel.action_low, kernel.action_high))
-        action = (
-            rng.uniform(kernel.action_low, kernel.action_high) * rng.random()
-        )  # small ones keep robots on their feet
+            state[:] = saved
+        small = rng.uniform(kernel.action_low, kernel.action_high) * rng.random()  # keeps robots on their feet
+        action = small if act is None else act(observation)
         expected, expected_reward, is_terminal, is_truncated, _ = env.step(action)
         reward, has_ended = kernel.step(kernel.params, state, action)
         assert (reward, has_ended) == (expected_reward, is_terminal)

@@ -6,6 +6,7 @@ import pytest
 from cart_task import NUM_STEPS, XML, make_cart
 
 from envs.gym_env import KernelEnv
+from envs.mujoco.task import _action_units
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 
 ACTIONS = np.random.default_rng(1).uniform(-30, 30, (NUM_STEPS, 1))
@@ -114,3 +115,21 @@ def test_bad_arguments_are_named_in_one_line(changes, message):
     with pytest.raises(ValueError, match=message) as raised:
         make_cart(**changes)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("actuator", "joint", "unit"),
+    [
+        ('motor name="a"', 'joint name="j" axis="0 1 0"', "N m"),
+        ('motor name="a" gear="150"', 'joint name="j" axis="0 1 0"', "150 N m"),
+        ('motor name="a"', 'joint name="j" type="slide" axis="1 0 0"', "N"),
+        ('position name="a" kp="20"', 'joint name="j" axis="0 1 0"', "rad"),
+        ('position name="a" kp="20" kv="1"', 'joint name="j" type="slide" axis="1 0 0"', "m"),
+        ('velocity name="a" kv="2"', 'joint name="j" axis="0 1 0"', "rad/s"),
+        ('general name="a" dyntype="integrator"', 'joint name="j" axis="0 1 0"', "1"),
+    ],
+)
+def test_unit_of_an_action_is_what_the_model_says(actuator, joint, unit):
+    xml = f"""<mujoco><worldbody><body><{joint}/><geom size=".1"/></body></worldbody>
+    <actuator><{actuator} joint="j" ctrlrange="-1 1"/></actuator></mujoco>"""
+    assert _action_units(mujoco.MjModel.from_xml_string(xml)) == {"a": unit}

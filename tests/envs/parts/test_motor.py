@@ -2,14 +2,15 @@ import numpy as np
 import pytest
 from leg_states import REFERENCE
 
-from envs.leg import motor
+from envs.leg.params import MOTOR_TRANSITION
+from envs.parts import motor
 
 
 def test_motor_answers_a_unit_step_as_specified():
     torque, torque_rate, response = 0.0, 0.0, []
     for _ in REFERENCE["motor_unit_step_response"]:
         response.append(torque)
-        torque, torque_rate = motor.advance_motor(torque, torque_rate, 1.0)
+        torque, torque_rate = motor.advance_motor(MOTOR_TRANSITION, torque, torque_rate, 1.0)
     np.testing.assert_allclose(response, REFERENCE["motor_unit_step_response"], atol=1e-10)
 
 

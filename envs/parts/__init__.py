@@ -1,0 +1,1 @@
+"""Parts for environments of all kinds: motors, delay lines, random numbers, spectra."""
