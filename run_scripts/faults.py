@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,20 +58,22 @@ ENVIRONMENT = {**os.environ, **mpirun.VARIABLES, "PYTHONPATH": str(ROOT)}
 
 
 class Run:
-    """A training run on two ranks, in the background."""
+    """A training run in the background."""
 
-    def __init__(self, folder: Path, planted: str = "", **variables: str):
-        self.folder = folder
+    def __init__(
+        self, folder: Path, planted: str = "", arguments: Sequence[str] = RUN, num_ranks: int = 2, **variables: str
+    ):
+        self.folder, self.num_ranks = folder, num_ranks
         program = ["-c", planted] if planted else ["-m", "tdpo_baselines.run"]
-        command = [*mpirun.command(2), sys.executable, *program, *RUN, "--log_dir", str(folder), "--resume"]
+        words = [*mpirun.command(num_ranks), sys.executable, *program, *arguments, "--log_dir", str(folder), "--resume"]
         self._output = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            command,
+            words,
             env={**ENVIRONMENT, **variables},
             cwd=ROOT,
             stdout=self._output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,  # Ctrl-C ends the script, not the run
         )
 
     def wait_for_words(self) -> None:
@@ -85,23 +87,32 @@ class Run:
         while self.process.poll() is None and not (progress.exists() and progress.read_text().count("\n") > number):
             time.sleep(0.01)
 
+    def processes(self, of: str = "") -> list[int]:
+        """Return the ids of the run's processes, mpirun among them, whose environment has `of` in it."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended
+                is_ours = f"{self.folder}\0".encode() in (entry / "cmdline").read_bytes()
+                if is_ours and of.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+        return found
+
     def rank_process(self, rank: int) -> int:
         """Return the process id of a rank."""
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                words, variables = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if str(self.folder).encode() in words and f"OMPI_COMM_WORLD_RANK={rank}\0".encode() in variables:
-                return int(entry.name)
-        raise RuntimeError(f"no process of rank {rank}")
+        if self.num_ranks == 1:
+            return self.process.pid
+        found = self.processes(f"OMPI_COMM_WORLD_RANK={rank}\0")
+        if not found:
+            raise ProcessLookupError(f"no process of rank {rank}")
+        return found[0]
 
     def kill(self) -> None:
         """Kill all processes of the run."""
-        for rank in (0, 1):
-            with contextlib.suppress(RuntimeError, ProcessLookupError):  # not started yet, or ended
-                os.kill(self.rank_process(rank), signal.SIGKILL)
-        self.process.kill()
+        while left := self.processes():
+            for process in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.01)
         self.process.wait()
 
     def end(self, seconds: float = 180) -> tuple[int, str]:
