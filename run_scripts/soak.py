@@ -1,7 +1,7 @@
 """Soak: runs of all algorithms under random faults at random moments, resumed on other numbers of ranks until they end.
 
-    python -m run_scripts.soak --minutes 120              # writes docs/reliability-soak.md
-    python -m run_scripts.soak --minutes 600 --kills 100  # ends after a hundred kills, if that is earlier
+    python -m run_scripts.soak --minutes 120   # writes docs/reliability-soak.md
+    python -m run_scripts.soak --kills 100     # only kills, until there were a hundred
 
 Every run that has ended must equal an undisturbed one, to the byte, and leave no process and no file behind. A session
 that does not end is a failure, and so is one that does not go on from the newest checkpoint. In the last quarter of
@@ -40,7 +40,7 @@ SETTINGS = {  # by algorithm, so that a run takes some seconds
 }
 LONG = "num_iterations=1000000000 num_timesteps=1000000000000000"
 MAX_RANKS = 3
-SECONDS_TO_END = 600.0
+SECONDS_TO_END = 1800.0  # on a busy machine
 SECONDS_TO_VANISH = 20.0  # for processes, after the end of mpirun
 SHARE_OF_MEMORY = 0.25  # of the time
 OURS = (
@@ -118,7 +118,7 @@ FAULTS: dict[str, Callable[[Run, random.Random], None]] = {
     "all killed, newest checkpoint cut": cut_checkpoint,
 }
 KILLS = ("all killed", "one rank killed", "all killed, newest checkpoint cut")
-WEIGHTS = [10 if name in KILLS[:2] else 3 if "SIG" in name else 2 for name in FAULTS]
+WEIGHTS = {name: 10 if name in KILLS[:2] else 3 if "SIG" in name else 2 for name in FAULTS}
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -163,11 +163,13 @@ class Soak:
 
     work: Path
     rng: random.Random
+    weights: dict[str, int] = field(default_factory=lambda: WEIGHTS)  # of the faults
     expected: dict[str, str] = field(default_factory=dict)  # undisturbed logs, by algorithm
     size: dict[str, int] = field(default_factory=dict)  # of these logs, in bytes
     counts: Counter = field(default_factory=Counter)  # (fault, algorithm), and ("ended", algorithm)
     seconds: dict[str, float] = field(default_factory=dict)  # the longest from a fault to the end
     num_sessions: int = 0
+    newest: Run | None = None
     failures: list[str] = field(default_factory=list)
     memory: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -185,7 +187,8 @@ class Soak:
         scratch.mkdir()
         variables = {"TMPDIR": str(scratch), "OMPI_MCA_btl_sm_backing_directory": str(scratch)}
         self.num_sessions += 1
-        return Run(self.folder, arguments=arguments_of(algorithm, extra), num_ranks=num_ranks, **variables)
+        self.newest = Run(self.folder, arguments=arguments_of(algorithm, extra), num_ranks=num_ranks, **variables)
+        return self.newest
 
     def train_undisturbed(self, algorithm: str) -> None:
         """Train once on one rank, and keep the log."""
@@ -194,6 +197,7 @@ class Soak:
         assert code == 0, output
         self.expected[algorithm] = faults.deterministic_part(run.folder)
         self.size[algorithm] = num_bytes(run.folder / "progress.csv")
+        print(f"{time.strftime('%H:%M:%S')} {algorithm}: undisturbed, {self.size[algorithm]} bytes", flush=True)
         shutil.rmtree(run.folder)
 
     def train(self, algorithm: str) -> None:
@@ -201,7 +205,7 @@ class Soak:
         code, num_ranks = -1, 0
         while code != 0:
             num_ranks = self.rng.choice([n for n in range(1, MAX_RANKS + 1) if n != num_ranks])
-            (fault,) = self.rng.choices(list(FAULTS), WEIGHTS)
+            (fault,) = self.rng.choices(list(self.weights), self.weights.values())
             code = self.disturb(algorithm, num_ranks, fault)
         if faults.deterministic_part(self.folder) != self.expected[algorithm]:
             raise Failure(f"{algorithm}: the log differs from that of an undisturbed run")
@@ -283,29 +287,39 @@ class Soak:
                 shutil.copytree(self.folder, kept)
                 shutil.rmtree(self.folder)
 
-    def run(self, seconds: float, num_kills: int) -> None:
+    def run(self, seconds: float) -> None:
         """Disturb runs of all algorithms in turn; then watch their memory."""
         end = time.monotonic() + seconds
         for algorithm in SETTINGS:
             self.train_undisturbed(algorithm)
-        while time.monotonic() < end - SHARE_OF_MEMORY * seconds and self.num_kills < num_kills:
+        while time.monotonic() < end - SHARE_OF_MEMORY * seconds:
             for algorithm in SETTINGS:
                 self.note(self.train, algorithm)
         for number, algorithm in enumerate(SETTINGS):
             self.note(self.watch_memory, algorithm, (end - time.monotonic()) / (len(SETTINGS) - number))
+
+    def run_kills(self, num: int) -> None:
+        """Kill runs of all algorithms in turn, until there were enough kills."""
+        self.weights = {name: WEIGHTS[name] for name in KILLS}
+        for algorithm in SETTINGS:
+            self.train_undisturbed(algorithm)
+        while self.num_kills < num:
+            for algorithm in SETTINGS:
+                self.note(self.train, algorithm)
 
 
 def table(soak: Soak, seconds: float) -> str:
     """Return the outcome as a page."""
     names = list(SETTINGS)
     lines = [f"| fault | {' | '.join(names)} | longest until the end, s |", "|---" * (len(names) + 2) + "|"]
-    for fault in FAULTS:
+    for fault in soak.weights:
         numbers = [soak.counts[fault, name] for name in names]
         lines.append(f"| {fault} | {' | '.join(map(str, numbers))} | {soak.seconds.get(fault, 0):.0f} |")
     ended = [soak.counts["ended", name] for name in names]
     lines.append(f"| runs that ended, same as undisturbed | {' | '.join(map(str, ended))} | |")
-    memory = [f"{low:.0f}, {high:.0f}" for low, high in (soak.memory.get(name, (0, 0)) for name in names)]
-    lines.append(f"| MB after a third of a long run, and at its end | {' | '.join(memory)} | |")
+    if soak.memory:
+        memory = [f"{low:.0f}, {high:.0f}" for low, high in (soak.memory.get(name, (0, 0)) for name in names)]
+        lines.append(f"| MB after a third of a long run, and at its end | {' | '.join(memory)} | |")
     failures = "; ".join(text.splitlines()[0] for text in soak.failures)
     verdict = f"Failures: {failures}" if failures else "No failure."
     lines += ["", f"{seconds / 60:.0f} minutes, {soak.num_sessions} sessions, {soak.num_kills} kills. {verdict}"]
@@ -316,17 +330,20 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=120.0, help="default: %(default)s")
-    parser.add_argument("--kills", type=int, default=sys.maxsize, help="end the faults after so many kills")
+    parser.add_argument("--kills", type=int, metavar="N", help="only kill, until there were N kills")
     parser.add_argument("--seed", type=int, default=0, help="of the faults and their moments (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/reliability-soak.md", help="default: %(default)s")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended early"))
     began, work = time.monotonic(), Path(tempfile.mkdtemp(prefix="soak-"))
     (work / "disk").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(work / "disk")], check=True)
     soak = Soak(work, random.Random(arguments.seed))
     try:
-        soak.run(60 * arguments.minutes, arguments.kills)
+        soak.run_kills(arguments.kills) if arguments.kills else soak.run(60 * arguments.minutes)
     finally:
+        if soak.newest:
+            soak.newest.kill()
         arguments.out.write_text(table(soak, time.monotonic() - began))
         subprocess.run(["umount", "--lazy", str(work / "disk")])
         shutil.rmtree(work)
