@@ -31,6 +31,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, st.text(max_size=20), st.
 JSON = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
+fewer = settings(max_examples=settings.default.max_examples // 4)
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -111,7 +112,7 @@ def test_log_is_read_or_explained_by_every_reader(tmp_path, data):
 
 RUN = "--num_trajectories 2 --hidden_sizes 4 --num_iterations 2 --quiet"
 REPLAY = "--steps_per_round 10 --updates_per_round 1 --rounds_per_iteration 2 --random_timesteps 20 --batch_size 4"
-ALGORITHMS = {"tdpo": "--num_branches 1", "ars": "", "td3": REPLAY}
+ALGORITHMS = {"tdpo": "--num_branches 1", "ars": "--num_top 1", "td3": REPLAY}
 DTYPES = st.sampled_from([np.float64, np.float32, np.int64, np.uint8, np.bool_, np.complex128, object, "U3"])
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 ARRAYS = st.builds(lambda shape, dtype: np.ones(shape).astype(dtype), SHAPES, DTYPES)
@@ -143,7 +144,8 @@ def train(environment: str, algorithm: str) -> bool:
     return code == 0
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ["tdpo", "ars", pytest.param("td3", marks=pytest.mark.slow)])
+@fewer
 @given(faults=st.lists(FAULT, max_size=2))
 def test_gymnasium_environment_is_trained_or_refused(algorithm, faults):
     odd.Odd.faults = tuple(faults)
@@ -152,6 +154,7 @@ def test_gymnasium_environment_is_trained_or_refused(algorithm, faults):
 
 @pytest.mark.slow  # compiles
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+@fewer
 @given(fault=st.integers(0, odd.NUM_FAULTS), first=STEPS, value=st.floats())
 def test_kernel_is_trained_or_refused(algorithm, fault, first, value):
     odd.OddKernel.params = odd.Params(fault, first, value)
