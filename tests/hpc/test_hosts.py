@@ -61,7 +61,7 @@ def run_of_one(tmp_path_factory, program):
 
 def test_three_hosts_give_the_run_of_one(tmp_path, run_of_one, three_hosts):
     code = (
-        "import socket; from mpi4py import MPI; print('on', socket.gethostname(), flush=True)\n"
+        "import os, socket; from mpi4py import MPI; os.write(1, f'on {socket.gethostname()}\\n'.encode())\n"
         "from tdpo_baselines import run; sys.exit(run.main())"
     )
     printed = three_hosts(code, *RUN, "--log_dir", str(tmp_path / "three"))
@@ -71,10 +71,10 @@ def test_three_hosts_give_the_run_of_one(tmp_path, run_of_one, three_hosts):
 
 def test_one_rank_of_each_host_goes_first(tmp_path, three_hosts):
     code = (
-        "import socket; from pathlib import Path; from tdpo_baselines.common.parallel.comm import connect\n"
+        "import os, socket; from pathlib import Path; from tdpo_baselines.common.parallel.comm import connect\n"
         "mine, comm = Path(sys.argv[1]) / socket.gethostname(), connect()\n"
         "def was_there():\n    was = mine.exists(); mine.touch(); return was\n"
-        "print(mine.name, comm.warm_up(was_there), flush=True)"
+        "os.write(1, f'{mine.name} {comm.warm_up(was_there)}\\n'.encode())"
     )
     printed = three_hosts(code, str(tmp_path)).splitlines()
     assert sorted(printed) == sorted(f"tdpohost{i} {was_there}" for i in (1, 2, 3) for was_there in (False, True))
