@@ -42,7 +42,7 @@ sys.exit(run.main())
 EXCEPTION = "raise KeyError('planted')"
 NO_MEMORY = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); np.ones(2**30)"
 NO_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
-BIT_FLIP = "self.theta = self.theta.copy(); self.theta.view(np.uint8)[5] ^= 4"
+BIT_FLIP = "self.observation_stats.sum.view(np.uint8)[5] ^= 4"
 NAN = """
         rollouts = self.roller.rollouts
         def broken(*a, **k):
@@ -233,7 +233,7 @@ FAULTS = {
     "no more open files on rank 0": plant(NO_FILES, "error:", rank=0),
     "asked to stop while it starts (SIGUSR1)": stop_at_the_start,
     "scratch folders removed": remove_scratch,
-    "a bit of rank 1's parameters flipped": plant(BIT_FLIP, "differs from rank 0's"),
+    "a bit of rank 1's statistics of observations flipped": plant(BIT_FLIP, "differs from rank 0's"),
     "NaN reward on rank 1": plant(NAN, "error:"),
     "disk full": fill_disk,
     "run folder removed": remove_folder,
