@@ -57,7 +57,8 @@ bench: venv
 	$(BIN)/python benchmarks/table.py $(RESULTS)
 
 faults: venv
-	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py --kills 30
+	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py
+	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python -m run_scripts.soak --kills 100 --out docs/reliability-kills.md
 
 MINUTES ?= 10
 fuzz: venv

@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING
 
 from .common.parallel import mpirun
-from .common.parallel.tensorflow_setup import prepare_environment
+from .common.parallel.tensorflow_setup import paused_collection, prepare_environment
 from .harness.stop_request import EXIT_STOPPED, StopRequest
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ def parse_and_train(arguments: list[str], stop: StopRequest, comm=None) -> int:
             return mpirun.run(num_ranks, "run", arguments)
         if parsed.step_timeout is not None:
             watch_environments(parsed.step_timeout)
-        run = resolve(parsed)
+        with paused_collection():
+            run = resolve(parsed)
         from .common.parallel.comm import connect
 
         comm = comm or connect(is_alone=num_ranks == 1)
@@ -217,7 +218,8 @@ def train(parsed: argparse.Namespace, run: "Run", comm, stop: StopRequest) -> in
     folder = RunFolder(parsed.log_dir or default_path(config.algorithm, config.environment, config.seed))
     how = {"is_resumed": parsed.resume, "is_quiet": parsed.quiet, "track": parsed.track}
     try:
-        training = set_up(run, folder, comm, stop, **how)
+        with paused_collection():
+            training = set_up(run, folder, comm, stop, **how)
         exit_code = EXIT_FAILED
         return training.run()
     except (Refused, NotFinite) as error:

@@ -1,9 +1,15 @@
-"""Random options, configs and logs end in a value or in a ValueError of one line. `make fuzz` tries many more."""
+"""Random options, configs, logs and environments lead to a value or to one line of text; `make fuzz` tries more."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import shutil
+import tempfile
 
+import gymnasium
+import numpy as np
+import odd
 import pytest
 from hostile_folders import EXAMPLE
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +31,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, st.text(max_size=20), st.
 JSON = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
+fewer = settings(max_examples=settings.default.max_examples // 4)
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -101,3 +108,54 @@ def test_log_is_read_or_explained_by_every_reader(tmp_path, data):
     is_accepted(plot.read_progress, path)
     is_accepted(ProgressReader(path / "progress.csv", COLUMNS_OF_RUNS).read)
     assert watch.main([str(path), "--once"]) in (0, 2)
+
+
+RUN = "--num_trajectories 2 --hidden_sizes 4 --num_iterations 2 --quiet"
+REPLAY = "--steps_per_round 10 --updates_per_round 1 --rounds_per_iteration 2 --random_timesteps 20 --batch_size 4"
+ALGORITHMS = {"tdpo": "--num_branches 1", "ars": "--num_top 1", "td3": REPLAY}
+DTYPES = st.sampled_from([np.float64, np.float32, np.int64, np.uint8, np.bool_, np.complex128, object, "U3"])
+SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+ARRAYS = st.builds(lambda shape, dtype: np.ones(shape).astype(dtype), SHAPES, DTYPES)
+VECTORS = st.lists(st.sampled_from([0.0, 1.0, -1e300, 1e39, np.nan, np.inf]), min_size=3, max_size=3).map(np.array)
+RETURNED = st.one_of(JSON, ARRAYS, VECTORS, st.tuples(), st.complex_numbers(), st.builds(object))
+BOXES = st.builds(
+    lambda shape, high: gymnasium.spaces.Box(-high, high, shape), SHAPES, st.sampled_from([0.0, 1.0, np.inf])
+)
+SPACES = st.one_of(BOXES, st.integers(1, 3).map(gymnasium.spaces.Discrete), st.none(), st.builds(gymnasium.spaces.Dict))
+STEPS = st.integers(0, odd.HORIZON)
+FAULT = st.one_of(
+    st.tuples(st.sampled_from([*odd.PARTS, "result"]), STEPS, RETURNED),
+    st.tuples(st.sampled_from(["observation_space", "action_space"]), STEPS, SPACES),
+    st.tuples(st.just("action"), STEPS, st.sampled_from([0.5, -9.0, np.nan])),
+    st.tuples(st.just("randomness"), STEPS, st.none()),
+)
+
+
+def train(environment: str, algorithm: str) -> bool:
+    """Return whether a run is trained to its end; if it is not, it must say why in one line."""
+    said, arguments = io.StringIO(), f"--alg {algorithm} --env {environment} {RUN} {ALGORITHMS[algorithm]} --log_dir"
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(said):
+        try:
+            code = run.main([*arguments.split(), f"{folder}/run"])
+        except SystemExit as end:
+            code = end.code
+    lines = [line for line in said.getvalue().splitlines() if not line.startswith(f"[rank 0] {environment}: ")]
+    assert code == 0 or (code in (1, 2) and len(lines) == 1 and "error: " in lines[0]), said.getvalue()
+    return code == 0
+
+
+@pytest.mark.parametrize("algorithm", ["tdpo", "ars", pytest.param("td3", marks=pytest.mark.slow)])
+@fewer
+@given(faults=st.lists(FAULT, max_size=2))
+def test_gymnasium_environment_is_trained_or_refused(algorithm, faults):
+    odd.Odd.faults = tuple(faults)
+    assert train("Odd-v0", algorithm) or faults
+
+
+@pytest.mark.slow  # compiles
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@fewer
+@given(fault=st.integers(0, odd.NUM_FAULTS), first=STEPS, value=st.floats())
+def test_kernel_is_trained_or_refused(algorithm, fault, first, value):
+    odd.OddKernel.params = odd.Params(fault, first, value)
+    assert train("OddKernel-v0", algorithm) or fault

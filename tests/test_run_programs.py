@@ -1,5 +1,6 @@
 """The program as a user runs it: on any number of ranks, killed and resumed."""
 
+import csv
 import importlib.util
 import json
 import os
@@ -8,9 +9,11 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 
 import pytest
-from programs import deterministic_part, kill_after_rows, rank_process, wait_for_rows
+from programs import ROOT, deterministic_part, kill_after_rows, rank_process, wait_for_rows
 from small_run import SMALL
 
 import tdpo_baselines
@@ -77,6 +80,24 @@ def test_walltime_stops_with_its_own_code_and_the_run_goes_on_the_same(program, 
     assert process.returncode == 85 and "continue with --resume" in process.stdout
     assert program("run", *arguments, "--resume", ranks=2).returncode == 0
     assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
+
+
+def test_clock_that_jumps_changes_neither_the_run_nor_its_times(tmp_path, reference):
+    code = (
+        "import random, sys, time; from tdpo_baselines import run\n"
+        "now, generator = time.time, random.Random(0)\n"
+        "time.time = lambda: now() + generator.uniform(-1e7, 1e7)\n"
+        "time.time_ns = lambda: int(1e9 * time.time())\n"
+        "sys.exit(run.main())"
+    )
+    limits = ("--max_walltime", "01:00:00", "--checkpoint_minutes", "0.001", "--checkpoint_every", "1000")
+    arguments = (*SMALL, *limits, "--num_iterations", LENGTH, "--log_dir", str(tmp_path / "run"))
+    process = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
+    assert deterministic_part(tmp_path / "run") == deterministic_part(reference)
+    with open(tmp_path / "run/progress.csv") as file:
+        times = [float(row["wall_time"]) for row in csv.DictReader(file)]
+    assert times == sorted(times) and 0 < times[0] and times[-1] < 3600
 
 
 def test_interrupt_checkpoints_and_stops(background_program, tmp_path):

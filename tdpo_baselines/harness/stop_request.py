@@ -2,10 +2,12 @@
 
 import os
 import signal
+import time
 
 from ..common.parallel import launcher
 
 EXIT_STOPPED = 85  # stopped before the end, state saved: start again with --resume
+SECONDS_FOR_ROOT_TO_PRINT = 3.0
 
 
 class StopRequest:
@@ -31,6 +33,9 @@ class StopRequest:
             if not launcher.rank():
                 name = signal.Signals(number).name
                 os.write(1, f"stopped before the training began ({name}); continue with --resume\n".encode())
+            elif not self.number:  # mpirun ends all ranks when the first one leaves, by another signal
+                self.number = number
+                time.sleep(SECONDS_FOR_ROOT_TO_PRINT)
             os._exit(EXIT_STOPPED)
         if self.number and number == signal.SIGINT:
             raise KeyboardInterrupt

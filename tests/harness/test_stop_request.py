@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -39,3 +40,15 @@ def test_signal_during_the_start_ends_the_process_at_once(number):
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert process.returncode == EXIT_STOPPED
     assert process.stdout == f"stopped before the training began ({number.name}); continue with --resume\n"
+
+
+def test_other_ranks_let_rank_0_speak_and_leave_when_mpirun_ends_them():
+    code = (
+        "import os, signal, threading, time; from tdpo_baselines.harness.stop_request import StopRequest\n"
+        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
+        "with StopRequest(is_starting=True): signal.raise_signal(signal.SIGUSR1)\n"
+        "print('left by itself')"
+    )
+    rank = {**os.environ, "OMPI_COMM_WORLD_RANK": "1"}
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=rank)
+    assert process.returncode == EXIT_STOPPED and process.stdout == ""

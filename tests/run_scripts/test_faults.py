@@ -13,7 +13,7 @@ def faults(mpirun, monkeypatch):
 def test_run_disturbed_by_an_exception_ends_and_resumes_as_if_nothing_had_happened(faults, tmp_path, monkeypatch):
     short = [word if word != str(faults.NUM_ITERATIONS) else "150" for word in faults.RUN]
     monkeypatch.setattr(faults, "RUN", tuple(short))
-    is_same, rows = faults.inflict_all(["exception on rank 1"], 0, tmp_path)
+    is_same, rows = faults.inflict_all(["exception on rank 1"], tmp_path)
     assert is_same and len(rows) == 1
     assert "`[rank 1] KeyError: 'planted'`" in rows[0] and rows[0].endswith("| 1 | same as undisturbed |")
 

@@ -27,6 +27,12 @@ def why_not() -> str:
     return "" if tried.returncode == 0 else f"network namespaces are not allowed here ({tried.stderr.strip()})"
 
 
+def is_open_mpi(mpirun: str) -> bool:
+    """Return whether an mpirun is Open MPI's, and not MPICH's or Intel's."""
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True).stdout
+    return "(Open MPI)" in version
+
+
 def call(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
@@ -41,6 +47,8 @@ class Hosts:
         self.addresses = [f"{NETWORK}.{i}" for i in range(1, num + 1)]
         self.hostfile, self.ssh_config = folder / "hostfile", folder / "ssh_config"
         self.hostfile.write_text("".join(f"{address} slots=2\n" for address in self.addresses))
+        self.machinefile = folder / "machinefile"  # of MPICH
+        self.machinefile.write_text("".join(f"{address}:2\n" for address in self.addresses))
         self.ssh_config.write_text("".join(SSH.format(address=a, folder=folder) for a in self.addresses))
 
     def start(self) -> None:
@@ -62,15 +70,19 @@ class Hosts:
             self._wait_for(address)
 
     def mpirun(self, mpirun: str, num_ranks: int, *command: str) -> list[str]:
-        """Return the command that starts a program on that many ranks, over the hosts in turn."""
+        """Return the command that starts a program on that many ranks, by any MPI."""
+        if not is_open_mpi(mpirun):
+            hosts = ["-f", str(self.machinefile), "-localhost", f"{NETWORK}.254", "-launcher", "ssh"]
+            return [mpirun, "-np", str(num_ranks), *hosts, *command]
         launch = [mpirun, "-np", str(num_ranks), "--hostfile", str(self.hostfile), "--map-by", "node"]
         return [*launch, "--bind-to", "none", *command]
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables with which mpirun reaches the hosts."""
-        agent = f"ssh -F {self.ssh_config}"
-        return {**mpi_environment(), "OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent}  # versions 4, 5
+        """Variables with which mpirun reaches the hosts: Open MPI 4, 5 and MPICH."""
+        agent, file = f"ssh -F {self.ssh_config}", f"-F {self.ssh_config}"
+        names = {"OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent, "HYDRA_LAUNCHER_EXTRA_ARGS": file}
+        return {**mpi_environment(), **names}
 
     def _sshd(self, number: int, address: str) -> subprocess.Popen:
         """Start sshd under a host name of its own, by which Open MPI tells hosts apart."""

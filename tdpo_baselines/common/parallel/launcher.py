@@ -36,15 +36,24 @@ def num_expected() -> int | None:
 
 
 def announce() -> None:
-    """Let rank 0 of several say how many there are, and how many would be faster on this host."""
+    """Let rank 0 of several say what is starting, and how many ranks would be faster on this host."""
     num = num_expected()
     if rank() or num is None or num == 1 or "--quiet" in sys.argv:
         return
+    print(f"{num} ranks are starting{_asked_for()}", end="", flush=True)
     here, cores = num_local_ranks() or 1, num_cores()
-    print(f"{num} ranks are starting", end="", flush=True)
     if here > cores:
         print(f"; {here} of them share {cores} core(s) of this host, and {cores} would be faster", end="")
     print(flush=True)
+
+
+def _asked_for() -> str:
+    """Return algorithm and environment as far as the command line has them; files that may have them come later."""
+    words = " ".join(sys.argv[1:]).replace("=", " ").replace("--algo ", "--alg ").split()
+    said = dict(zip(words, words[1:]))
+    is_new = not {"--config", "--resume"} & set(words)
+    names = (said.get("--alg", "tdpo" if is_new else ""), said.get("--env", ""))
+    return f" {names[0]} on {names[1]}" if all(names) else ""
 
 
 def num_cores() -> int:

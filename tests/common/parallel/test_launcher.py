@@ -55,9 +55,25 @@ def test_variable_that_is_no_number_is_not_of_a_launcher(monkeypatch):
 def test_rank_0_of_several_says_how_many_would_be_faster(monkeypatch, capsys, rank, num, words):
     for name, value in (("RANK", rank), ("SIZE", num), ("LOCAL_SIZE", num)):
         monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
+    monkeypatch.setattr("sys.argv", ["run"])
     launcher.announce()
     printed = capsys.readouterr().out
     assert printed.startswith(words) and bool(printed) == bool(words)
     monkeypatch.setattr("sys.argv", ["run", "--quiet"])
     launcher.announce()
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ("--env leg", " tdpo on leg"),
+    ("--algo=td3 --env=leg --seed 1", " td3 on leg"),
+    ("--alg trpo --env leg --resume", " trpo on leg"),
+    ("--config x.json --env leg", ""),  # may hold the algorithm
+    ("--resume --log_dir runs/a", ""),
+    ("--env", ""),
+])  # fmt: skip
+def test_first_words_name_the_algorithm_and_environment_of_the_command_line(monkeypatch, capsys, arguments, words):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setattr("sys.argv", ["run", *arguments.split()])
+    launcher.announce()
+    assert capsys.readouterr().out == f"2 ranks are starting{words}\n"

@@ -1,11 +1,17 @@
 import ctypes
+import gc
 import os
 import subprocess
 import sys
 
 import pytest
 
-from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow, prepare_environment, processor_features
+from tdpo_baselines.common.parallel.tensorflow_setup import (
+    load_tensorflow,
+    paused_collection,
+    prepare_environment,
+    processor_features,
+)
 
 
 def test_environment_has_one_thread_and_keeps_what_the_user_set(monkeypatch):
@@ -55,3 +61,24 @@ def test_matrix_products_use_the_same_kernels_whatever_the_processor(monkeypatch
     run = [subprocess.check_output([sys.executable, "-c", code])]
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     assert run == [subprocess.check_output([sys.executable, "-c", code])]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_garbage_is_collected_after_loading_as_before(is_enabled):
+    try:
+        if not is_enabled:
+            gc.disable()
+        with pytest.raises(KeyError), paused_collection():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == is_enabled
+    finally:
+        gc.enable()
+
+
+def test_programs_end_without_a_search_for_garbage():
+    code = (
+        "from tdpo_baselines.common.parallel.tensorflow_setup import prepare_environment\n"
+        "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); prepare_environment()"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
