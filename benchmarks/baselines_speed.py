@@ -4,8 +4,8 @@
     python benchmarks/baselines_speed.py
 
 Each library runs in a process of its own on one core, with the same networks, batch sizes and updates per step; they
-take turns. sbx is SB3 in JAX. The pendulum is Gymnasium's Pendulum-v1 for the peers and the compiled pendulum-20hz, which
-has the same physics, for us.
+take turns. sbx is SB3 in JAX. The pendulum is Gymnasium's Pendulum-v1 for the peers and the compiled pendulum-20hz,
+which has the same physics, for us.
 """
 
 import json

@@ -79,7 +79,7 @@ def critic_gradient(networks: Networks, critic, batch: Transitions, y, *, l2: fl
 
 
 def actor_gradient(networks: Networks, actor, critic, batch: Transitions):
-    """Return minus the sampled policy gradient, the mean of grad_a Q(s, a) grad_theta mu(s) at a = mu(s) (eq. 6). [P]"""
+    """Return minus the policy gradient, the mean of grad_a Q(s, a) grad_theta mu(s) at a = mu(s) (eq. 6). [P]"""
     return -networks.policy_gradient(actor, critic, batch)
 
 

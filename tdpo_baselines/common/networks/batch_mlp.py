@@ -5,8 +5,6 @@ Parameters are flat, as in mlp.py. Every sum has a fixed order, so results are t
 Shapes: M rows of a minibatch, O inputs, A outputs, n inputs and m outputs of a layer, P parameters.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -23,7 +21,7 @@ def float32s(*numbers: float) -> tuple[np.float32, ...]:
     return tuple(map(np.float32, numbers))
 
 
-# tanh(x) = x p(x^2) / q(x^2); beyond the limit it is 1 to the last digit. The coefficients are those of Eigen and TensorFlow.
+# tanh(x) = x p(x^2) / q(x^2) up to the limit, 1 to the last digit beyond it; coefficients of Eigen and TensorFlow
 (LIMIT,) = float32s(7.90531110763549805)
 P = float32s(-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
              1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)  # fmt: skip

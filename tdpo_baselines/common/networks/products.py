@@ -2,7 +2,7 @@
 
 Every element of a product is a sum in the order of its terms, with fused multiply-add. So a product is the same to the
 bit on every processor, whatever the width of its vectors, and whatever the number of rows. A tile of the product is
-summed in the processor's registers; the columns that it needs of the second factor are copied side by side before.
+summed in the processor's registers; columns of a second factor that is transposed are copied side by side before.
 """
 
 from typing import Any
@@ -70,62 +70,66 @@ def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.call(get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), [a, b, c])
 
 
-@cached_jit(error_model="numpy")
+@njit(error_model="numpy")
 def multiply(a, b, c):
     """Write a b [M, N] into c, whose rows are contiguous, for a [M, K] and b [K, N] in any layout."""
-    num_terms, num_columns = b.shape
-    if num_columns < LANES:
-        wide = np.empty((a.shape[0], LANES), np.float32)
-        _multiply_columns(a, _copy_columns(b, 0, LANES), 0, wide, 0, 1)
-        c[:] = wide[:, :num_columns]
-        return
-    begin, most_vectors = 0, min(num_columns // LANES, MAX_VECTORS)
+    num_columns, most_vectors = b.shape[1], min(max(b.shape[1] // LANES, 1), MAX_VECTORS)
+    wide = np.empty((a.shape[0] if num_columns < LANES else 0, LANES), np.float32)
+    target, target_row = (wide.ctypes.data, 4 * LANES) if num_columns < LANES else (c.ctypes.data, c.strides[0])
+    is_copied = num_columns < LANES or b.strides[1] != 4
+    copy = np.empty((b.shape[0] if is_copied else 0, LANES * most_vectors), np.float32)
+    begin = 0
     while begin < num_columns:
         num_vectors = min(-(-(num_columns - begin) // LANES), most_vectors)
         width = LANES * num_vectors
-        first = min(begin, num_columns - width)  # the last columns may overlap those before
-        if b.strides[1] == 4:
-            _multiply_columns(a, b, first, c, first, num_vectors)
-        else:
-            _multiply_columns(a, _copy_columns(b, first, width), 0, c, first, num_vectors)
+        first = max(0, min(begin, num_columns - width))  # the last columns may overlap those before
+        if is_copied:
+            copy_columns(b, first, width, copy)
+        right, right_row = (
+            (copy.ctypes.data, copy.strides[0]) if is_copied else (b.ctypes.data + 4 * first, b.strides[0])
+        )
+        left = a.ctypes.data, *a.strides
+        multiply_columns(num_vectors, *a.shape, *left, right, right_row, target + 4 * first, target_row)
         begin += width
+    if num_columns < LANES:
+        c[:] = wide[:, :num_columns]
+    keep_alive(copy, wide)
 
 
-@njit(error_model="numpy")
-def _multiply_columns(a, b, b_first, c, first, num_vectors):
-    """Write LANES num_vectors columns of the product, the first of which is that of column `b_first` of b."""
-    num_rows = a.shape[0]
+@cached_jit(error_model="numpy")
+def multiply_columns(num_vectors, num_rows, num_terms, a, a_row, a_term, b, b_term, c, c_row):
+    """Write LANES num_vectors columns of the product of matrices at these addresses, with distances in bytes."""
     whole = num_rows - num_rows % MAX_ROWS
     for i in range(0, whole, MAX_ROWS):
-        _multiply_rows(MAX_ROWS, a, i, b, b_first, c, first, num_vectors)
-    if whole == num_rows:
-        return
-    if whole > 0:  # the last rows overlap those before
-        _multiply_rows(MAX_ROWS, a, num_rows - MAX_ROWS, b, b_first, c, first, num_vectors)
-        return
-    for i in range(num_rows):
-        _multiply_rows(1, a, i, b, b_first, c, first, num_vectors)
+        _multiply_rows(MAX_ROWS, num_vectors, num_terms, a + i * a_row, a_row, a_term, b, b_term, c + i * c_row, c_row)
+    if 0 < whole < num_rows:  # the last rows overlap those before
+        whole = num_rows
+        i = num_rows - MAX_ROWS
+        _multiply_rows(MAX_ROWS, num_vectors, num_terms, a + i * a_row, a_row, a_term, b, b_term, c + i * c_row, c_row)
+    for i in range(whole, num_rows):
+        _multiply_rows(1, num_vectors, num_terms, a + i * a_row, a_row, a_term, b, b_term, c + i * c_row, c_row)
 
 
 @njit(error_model="numpy")
-def _multiply_rows(num_rows, a, i, b, b_first, c, first, num_vectors):
+def _multiply_rows(num_rows, num_vectors, num_terms, a, a_row, a_term, b, b_term, c, c_row):
     """Write a tile of the product; `num_rows` is a literal."""
-    a_row, a_term = a.strides
-    b_term, c_row = b.strides[0], c.strides[0]
-    left, right = a.ctypes.data + i * a_row, b.ctypes.data + 4 * b_first
-    target, num_terms = c.ctypes.data + i * c_row + 4 * first, a.shape[1]
     if num_vectors == 2:
-        multiply_tile(num_rows, 2, num_terms, left, a_row, a_term, right, b_term, target, c_row)
+        multiply_tile(num_rows, 2, num_terms, a, a_row, a_term, b, b_term, c, c_row)
     else:
-        multiply_tile(num_rows, 1, num_terms, left, a_row, a_term, right, b_term, target, c_row)
+        multiply_tile(num_rows, 1, num_terms, a, a_row, a_term, b, b_term, c, c_row)
 
 
 @njit(error_model="numpy")
-def _copy_columns(b, first, width):
-    """Return columns of b side by side, zeros after the last."""
-    num_terms, num = b.shape[0], min(width, b.shape[1] - first)
-    columns = np.zeros((num_terms, width), np.float32) if num < width else np.empty((num_terms, width), np.float32)
+def copy_columns(b, first, width, copy):
+    """Copy columns of b, with zeros after the last."""
+    num = min(width, b.shape[1] - first)
+    if num < width:
+        copy[:] = 0
     for j in range(num):
-        for k in range(num_terms):
-            columns[k, j] = b[k, first + j]
-    return columns
+        for k in range(b.shape[0]):
+            copy[k, j] = b[k, first + j]
+
+
+@cached_jit(error_model="numpy")
+def keep_alive(*arrays):
+    """Do nothing. Memory of arrays that are arguments of a later call is not freed before it."""

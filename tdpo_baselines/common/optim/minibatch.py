@@ -8,8 +8,6 @@ float32.
 Shapes: R rows of D columns, M rows of a minibatch, P parameters.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -107,12 +105,11 @@ def clip_by_norm(gradient, max_norm):
     """Clip a vector to norm `max_norm`, in place. Sums of 64 parts keep the order of terms on every processor."""
     if max_norm == np.inf:
         return
-    sums = np.zeros(64)
-    for i in range(0, gradient.size - 63, 64):
+    whole = gradient.size - gradient.size % 64
+    parts, sums, rest = gradient[:whole].reshape(-1, 64), np.zeros(64, np.float32), gradient[whole:].astype(np.float64)
+    for i in range(parts.shape[0]):
         for j in range(64):
-            sums[j] += gradient[i + j] * gradient[i + j]
-    for i in range(gradient.size - gradient.size % 64, gradient.size):
-        sums[0] += gradient[i] * gradient[i]
-    norm = np.sqrt(np.sum(sums))
+            sums[j] += parts[i, j] * parts[i, j]
+    norm = np.sqrt(np.sum(sums.astype(np.float64)) + np.sum(rest * rest))
     if norm > max_norm:
         gradient *= np.float32(max_norm / norm)
