@@ -202,7 +202,7 @@ class ReplayLearner:
         if self._is_solo:
             self._update_solo(minibatches)
         else:
-            self._update_all(minibatches, lambda parts: self._comm.sum(np.float64(parts), N) / N)
+            self._update_all(minibatches, lambda parts: self._comm.sum(np.array(parts, np.float64), N) / N)
         self.num_updates += config.updates_per_round
 
     def sample(self, number: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
@@ -220,8 +220,8 @@ class ReplayLearner:
         gathered: list[Any] = [comm.gather_on_root(np.stack(parts), N) for parts in zip(*minibatches)]
 
         def on_root() -> Agent:
-            whole = tuple(np.concatenate(parts, axis=1) for parts in gathered)  # [K, M, ...] of [N, K, M / N, ...]
-            self._update_all([whole], lambda parts: parts[0])
+            rows, noise = (np.concatenate(parts, axis=1) for parts in gathered)  # [K, M, ...] of [N, K, M / N, ...]
+            self._update_all([(rows, noise)], lambda parts: parts[0])
             return self.agent
 
         self.agent = comm.on_root(on_root, expected=())

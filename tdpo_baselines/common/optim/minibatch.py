@@ -21,10 +21,10 @@ class MinibatchAdam:
     """Minimiser of the mean of a loss over rows.
 
     The compiled `differentiate(theta, rows, decay, problem, gradient)` writes the gradient of the mean of the loss over
-    rows [R, D] and returns the mean. `problem` is a tuple of arrays and numbers.
+    rows [R, D] and returns the mean. `problem` is what else it needs: an array, or a tuple of arrays and numbers.
     """
 
-    def __init__(self, differentiate, problem: tuple, size: int, comm: Comm, *, max_norm: float | None, epsilon: float):
+    def __init__(self, differentiate, problem: Any, size: int, comm: Comm, *, max_norm: float | None, epsilon: float):
         """Clip gradients to `max_norm`, if any; `epsilon` is Adam's."""
         self._problem, self._size, self._comm = problem, size, comm
         self._max_norm, self._epsilon = np.inf if max_norm is None else max_norm, epsilon
