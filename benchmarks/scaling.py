@@ -1,6 +1,6 @@
 """Start-up, time per update and memory of a training command on several numbers of ranks, as a table.
 
-    python benchmarks/scaling.py --env leg-100hz --ranks 1 2 4 8
+    python benchmarks/scaling.py --env pendulum-nlr --ranks 1 2 4 8
 
 Runs the command as a user does, once for one update and once for many. With more ranks than cores, or beside other
 programs, wall time says little: processor time is that of all ranks together. Memory is the proportional set size, in
@@ -110,7 +110,7 @@ def main() -> None:
     """Run the command line; what it does not know goes to the training command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4, 8])
-    parser.add_argument("--updates", type=int, default=50)
+    parser.add_argument("--updates", type=int, default=500, help="enough to take longer than the start")
     arguments, options = parser.parse_known_args()
     print("| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|", sep="\n", flush=True)
     for num_ranks in arguments.ranks:

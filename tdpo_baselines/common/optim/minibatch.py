@@ -8,6 +8,8 @@ float32.
 Shapes: R rows of D columns, M rows of a minibatch, P parameters.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
