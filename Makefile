@@ -14,7 +14,7 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: venv demo test check docs bench faults fuzz system-deps mpis clean
+.PHONY: venv demo test check docs bench bench-peers faults fuzz system-deps mpis clean
 venv: $(VENV)/.installed
 
 $(VENV)/.installed: setup.py constraints.txt
@@ -55,6 +55,11 @@ bench: venv
 	$(BIN)/python benchmarks/baselines_speed.py
 	$(BIN)/python benchmarks/export_speed.py
 	$(BIN)/python benchmarks/table.py $(RESULTS)
+
+# Libraries that baselines_speed.py compares with, in an environment of their own.
+bench-peers:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 stable-baselines3 sb3-contrib sbx-rl "gymnasium[mujoco]"
 
 faults: venv
 	MPIRUN="$(abspath $(MPIRUN))" $(BIN)/python run_scripts/faults.py

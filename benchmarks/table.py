@@ -42,14 +42,19 @@ def machine() -> dict[str, Any]:
     }
 
 
+def rounded(number: float) -> str:
+    """Return a number with at most three digits, or as a whole number."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
 def markdown(results: dict[str, Any]) -> str:
     """Return the results as a Markdown table."""
     lines = ["| benchmark | ours | peer or limit | ratio | goal | bounded by |", "|---|---|---|---|---|---|"]
     for name, row in results["rows"].items():
         other = row["other"]
-        cells = [f"{row['ours']:,.4g} {row['unit']}", "", ""]
+        cells = [f"{rounded(row['ours'])} {row['unit']}", "", ""]
         if other is not None:
-            cells[1:] = [f"{other:,.4g} {row['unit']}", f"{row['ours'] / other:.3g}"]
+            cells[1:] = [f"{rounded(other)} {row['unit']}", f"{row['ours'] / other:.3g}"]
         lines.append("| " + " | ".join([name, *cells, row["goal"], row["bound"]]) + " |")
     return "\n".join(lines)
 

@@ -22,7 +22,7 @@ Glossary (M rows of a minibatch, O observation, A action, P parameters of the ac
   theta^Q'     target_critics             [Q]      Polyak average of theta^Q, Algorithm 1
   s, a, r, s'  batch.observations, ...    [M, .]   transitions, Algorithm 1
   y            y                          [M]      target, eq. 5
-  L            critic_loss                         eq. 4, with weight decay (section 7)
+  grad L       critic_gradient            [Q]      of eq. 4, with weight decay (section 7)
   gamma        gamma                               discount
   tau          target_rate                         rate of the Polyak averages
   theta~       perturbed                  [P]      actor with parameter noise, arXiv 1706.01905, section 3
@@ -42,7 +42,6 @@ from ..common.learners.settings import OffPolicySettings, check_off_policy, colo
 from ..common.networks import mlp
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
 from ..options.config import baselines, paper
 
@@ -68,33 +67,28 @@ class Config(OffPolicySettings):
 
 def targets(networks: Networks, target_actor, target_critics, batch: Transitions, noise, *, gamma: float):
     """Return y = r + gamma Q'(s', mu'(s')) (eq. 5). The noise is TD3's and is not used. [M]"""
-    actions = networks.clip(networks.act(target_actor, batch.next_observations))
+    actions = networks.clip(networks.act(target_actor, batch.next_observations).outputs)
     (value,) = networks.values(target_critics, batch.next_observations, actions)
     return batch.rewards + gamma * (1 - batch.is_terminal) * value
 
 
-def critic_loss(networks: Networks, critic, batch: Transitions, y, *, l2: float):
-    """Return L = mean (Q(s, a) - y)^2 (eq. 4), plus weight decay (section 7)."""
-    tf = load_tensorflow()
-    (value,) = networks.values(critic, batch.observations, batch.actions)
-    loss = tf.reduce_mean((value - y) ** 2)
-    if l2:
-        loss += l2 * tf.add_n([tf.reduce_sum(part**2) for part in tf.nest.flatten(critic)])
-    return loss
+def critic_gradient(networks: Networks, critic, batch: Transitions, y, *, l2: float):
+    """Return the gradient of L = mean (Q(s, a) - y)^2 (eq. 4), plus weight decay l2 |theta^Q|^2 (section 7). [Q]"""
+    gradient = networks.critic_gradient(critic, batch, lambda value: 2 * (value - y) / len(y))
+    return gradient + 2 * l2 * critic if l2 else gradient
 
 
-def actor_loss(networks: Networks, actor, critic, batch: Transitions):
-    """Return -mean Q(s, mu(s)), whose gradient is minus the sampled policy gradient (eq. 6)."""
-    actions = networks.act(actor, batch.observations)
-    return -load_tensorflow().reduce_mean(networks.values(critic, batch.observations, actions)[0])
+def actor_gradient(networks: Networks, actor, critic, batch: Transitions):
+    """Return minus the policy gradient, the mean of grad_a Q(s, a) grad_theta mu(s) at a = mu(s) (eq. 6). [P]"""
+    return -networks.policy_gradient(actor, critic, batch)
 
 
 def update_rule(config: Config) -> UpdateRule:
     """Return the updates of Algorithm 1 for the learner."""
     return UpdateRule(
         targets=partial(targets, gamma=config.gamma),
-        critic_loss=partial(critic_loss, l2=config.critic_l2),
-        actor_loss=actor_loss,
+        critic_gradient=partial(critic_gradient, l2=config.critic_l2),
+        actor_gradient=actor_gradient,
     )
 
 

@@ -28,17 +28,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from ..common.learners.actor_critic import ActorCritic, Batch, Policy, surrogate_and_kl
 from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
-from ..common.networks import tf_mlp
+from ..common.networks.batch_mlp import differentiate_parameters, run_forward
 from ..common.networks.mlp import num_parameters
 from ..common.optim.adam import Adam
 from ..common.optim.minibatch import MinibatchAdam
 from ..common.parallel.checks import require_finite
 from ..common.parallel.comm import Comm
 from ..common.parallel.seeding import generator
-from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..options.config import baselines, paper
 
 
@@ -100,30 +100,45 @@ def old_log_probabilities(batch: Batch, log_std: np.ndarray) -> np.ndarray:
     return np.sum(-(z**2) / 2 - log_std, axis=2)
 
 
+@njit(error_model="numpy")
 def clipped_surrogate(ratio, advantages, clip):
-    """Return min(r A, clip(r, 1 - epsilon, 1 + epsilon) A), the terms of L^CLIP (eq. 7). In TensorFlow. [R]"""
-    tf = load_tensorflow()
-    return tf.minimum(ratio * advantages, tf.clip_by_value(ratio, 1 - clip, 1 + clip) * advantages)
+    """Return min(r A, clip(r, 1 - epsilon, 1 + epsilon) A), the terms of L^CLIP (eq. 7), and r times dL/dr. [R], [R]"""
+    gain = np.minimum(ratio * advantages, np.minimum(np.maximum(ratio, 1 - clip), 1 + clip) * advantages)
+    is_clipped = np.where(advantages > 0, ratio > 1 + clip, ratio < 1 - clip)
+    return gain, np.where(is_clipped, 0.0, ratio * advantages)
 
 
-def loss(parameters, rows, decay, *, config: Config, sizes: tuple[int, ...]):
-    """Return the terms of -L^CLIP + c1 L^VF - c2 S (eq. 9). In TensorFlow. [R]
+@njit(error_model="numpy")
+def differentiate(parameters, rows, decay, problem, gradient):
+    """Write the gradient of the mean of -L^CLIP + c1 L^VF - c2 S (eq. 9) over rows, and return the mean.
 
     A row [O + A + 3] is an observation, the action, its log probability when it was taken, its advantage and the
-    target of the value function.
+    target of the value function. `problem` comes from `make_problem`.
     """
-    tf = load_tensorflow()
-    O, A, P = sizes[0], sizes[-1], num_parameters(sizes)
+    sizes, value_sizes, P, clip, is_clip_decayed, c1, c2 = problem
+    R, O, A = rows.shape[0], sizes[0], sizes[-1]
     theta, log_std, value_theta = parameters[:P], parameters[P : P + A], parameters[P + A :]
-    observations, taken = rows[:, :O], rows[:, O : O + A]
-    old, advantages, targets = tf.unstack(rows[:, O + A :], axis=1)
-    z = (taken - tf_mlp.apply(theta, observations, sizes)) / tf.exp(log_std)
-    ratio = tf.exp(tf.reduce_sum(-(z**2) / 2 - log_std, axis=1) - old)  # eq. 6
-    clip = config.clip * (decay if config.is_clip_decayed else 1.0)
-    gain = clipped_surrogate(ratio, advantages, clip)
-    error = tf_mlp.apply(value_theta, observations, (*sizes[:-1], 1))[:, 0] - targets
-    entropy = tf.reduce_sum(log_std)  # up to a constant
-    return config.value_coefficient * error**2 - gain - config.entropy_coefficient * entropy
+    observations, taken, (old, advantages, targets) = rows[:, :O].copy(), rows[:, O : O + A], rows[:, O + A :].T
+    units, value_units = run_forward(theta, sizes, observations), run_forward(value_theta, value_sizes, observations)
+
+    std = np.exp(log_std)
+    z = (taken - units[-R * A :].reshape(R, A)) / std
+    ratio = np.exp((-z * z / 2 - log_std).sum(axis=1) - old)  # eq. 6
+    gain, slope = clipped_surrogate(ratio, advantages, clip * decay if is_clip_decayed else clip)
+    error = value_units[-R:] - targets
+
+    slope = -slope.reshape(R, 1) / R  # of the loss, by the log probability -z^2 / 2 - log_std
+    of_means, of_values = (slope * z / std).astype(np.float32), (2 * c1 / R * error).reshape(R, 1).astype(np.float32)
+    differentiate_parameters(theta, sizes, observations, units, of_means, gradient[:P])
+    gradient[P : P + A] = (slope * (z * z - 1)).sum(axis=0) - c2
+    differentiate_parameters(value_theta, value_sizes, observations, value_units, of_values, gradient[P + A :])
+    return np.mean(c1 * error * error - gain) - c2 * log_std.sum()  # the entropy S is this sum, up to a constant
+
+
+def make_problem(config: Config, sizes: tuple[int, ...]) -> tuple:
+    """Return what `differentiate` needs to know."""
+    numbers = config.clip, config.is_clip_decayed, config.value_coefficient, config.entropy_coefficient
+    return np.array(sizes), np.array([*sizes[:-1], 1]), num_parameters(sizes), *numbers
 
 
 def check(config: Config, environment, num_ranks: int) -> None:
@@ -157,7 +172,8 @@ class Learner(ActorCritic):
         super().__init__(config, roller, comm, seed)
         self.adam = Adam.of_size(len(self.parameters))
         self._minibatch_adam = MinibatchAdam(
-            lambda *arguments: loss(*arguments, config=config, sizes=self.sizes),
+            differentiate,
+            make_problem(config, self.sizes),
             config.steps_per_gradient,
             comm,
             max_norm=config.max_gradient_norm,

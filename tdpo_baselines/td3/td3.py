@@ -34,7 +34,6 @@ import numpy as np
 from ..common.learners.replay_learner import Networks, ReplayLearner, UpdateRule
 from ..common.learners.settings import OffPolicySettings, check_off_policy, coloured_exploration
 from ..common.parallel.comm import Comm
-from ..common.parallel.tensorflow_setup import load_tensorflow
 from ..common.sampling.replay import Transitions
 from ..options.config import paper
 
@@ -55,36 +54,32 @@ def target_noise(rng: np.random.Generator, shape: tuple[int, ...], *, std: float
 
 def target_actions(networks: Networks, target_actor, next_observations, noise):
     """Return a~ = pi_phi'(s') + epsilon, target policy smoothing (line 8; section 5.3). [M, A]"""
-    return networks.clip(networks.act(target_actor, next_observations) + noise)
+    return networks.clip(networks.act(target_actor, next_observations).outputs + noise)
 
 
 def targets(networks: Networks, target_actor, target_critics, batch: Transitions, noise, *, gamma: float):
     """Return y = r + gamma min_i Q_theta'_i(s', a~), clipped double Q-learning (line 9; section 4.2, eq. 10). [M]"""
     actions = target_actions(networks, target_actor, batch.next_observations, noise)
     value_1, value_2 = networks.values(target_critics, batch.next_observations, actions)
-    least = load_tensorflow().minimum(value_1, value_2)
-    return batch.rewards + gamma * (1 - batch.is_terminal) * least
+    return batch.rewards + gamma * (1 - batch.is_terminal) * np.minimum(value_1, value_2)
 
 
-def critic_loss(networks: Networks, critics, batch: Transitions, y):
-    """Return sum_i mean (y - Q_theta_i(s, a))^2 (line 10)."""
-    tf = load_tensorflow()
-    values = networks.values(critics, batch.observations, batch.actions)
-    return tf.add_n([tf.reduce_mean((value - y) ** 2) for value in values])
+def critic_gradient(networks: Networks, critics, batch: Transitions, y):
+    """Return the gradient of sum_i mean (y - Q_theta_i(s, a))^2 (line 10). [2 Q]"""
+    return networks.critic_gradient(critics, batch, lambda values: 2 * (values - y) / len(y))
 
 
-def actor_loss(networks: Networks, actor, critics, batch: Transitions):
-    """Return -mean Q_theta_1(s, pi_phi(s)), whose gradient is minus that of J(phi) (line 12)."""
-    actions = networks.act(actor, batch.observations)
-    return -load_tensorflow().reduce_mean(networks.values(critics, batch.observations, actions)[0])
+def actor_gradient(networks: Networks, actor, critics, batch: Transitions):
+    """Return -grad J(phi) = -mean grad_a Q_theta_1(s, a) grad_phi pi_phi(s), at a = pi_phi(s) (line 12). [P]"""
+    return -networks.policy_gradient(actor, critics, batch)
 
 
 def update_rule(config: Config) -> UpdateRule:
     """Return lines 8 to 14 for the learner: the actor and the targets change with every d-th update (section 5.2)."""
     return UpdateRule(
         targets=partial(targets, gamma=config.gamma),
-        critic_loss=critic_loss,
-        actor_loss=actor_loss,
+        critic_gradient=critic_gradient,
+        actor_gradient=actor_gradient,
         target_noise=partial(target_noise, std=config.target_noise_std, clip=config.target_noise_clip),
         num_critics=2,
         policy_delay=config.policy_delay,

@@ -32,10 +32,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from ..common.learners.actor_critic import ActorCritic, Batch, Policy, surrogate_and_kl
 from ..common.learners.settings import OnPolicySettings, check_on_policy, gaussian_exploration
-from ..common.networks import mlp, tf_mlp
+from ..common.networks import mlp
+from ..common.networks.batch_mlp import differentiate_parameters, run_forward
 from ..common.networks.jacobian import Jacobian, compile_jacobian
 from ..common.optim import cg
 from ..common.optim.minibatch import MinibatchAdam
@@ -132,9 +134,19 @@ def line_search(old: Policy, change: np.ndarray, evaluate, config: Config) -> tu
     return None
 
 
-def value_loss(theta, rows, sizes: tuple[int, ...]):
-    """Return the squared errors [R] of rows [R, O + 1], observation and target. In TensorFlow."""
-    return (tf_mlp.apply(theta, rows[:, :-1], sizes)[:, 0] - rows[:, -1]) ** 2
+@njit(error_model="numpy")
+def differentiate_value(theta, rows, decay, sizes, gradient):
+    """Write the gradient of the mean squared error of the values over rows [R, O + 1], and return this mean.
+
+    A row is an observation and its target.
+    """
+    R, observations = rows.shape[0], rows[:, :-1].copy()
+    units = run_forward(theta, sizes, observations)
+    error = units[-R:] - rows[:, -1]
+    differentiate_parameters(
+        theta, sizes, observations, units, (2 * error / R).reshape(R, 1).astype(np.float32), gradient
+    )
+    return np.mean(error * error)
 
 
 def check(config: Config, environment, num_ranks: int) -> None:
@@ -172,7 +184,8 @@ class Learner(ActorCritic):
         comm.warm_up(partial(compile_jacobian, np.float32))
         self._total = partial(comm.sum, num_items=config.num_trajectories)
         self._value_adam = MinibatchAdam(
-            lambda theta, rows, decay: value_loss(theta, rows, self.value_sizes),
+            differentiate_value,
+            np.array(self.value_sizes),
             config.steps_per_value_gradient,
             comm,
             max_norm=None,

@@ -11,7 +11,7 @@ def test_rows_are_written_with_the_machine_and_replace_those_of_the_same_name(be
     assert results["machine"]["cores"] >= 1
     assert table.markdown(results).splitlines()[2:] == [
         "| speed | 3,000 steps/s | 1,000 steps/s | 3 | at least 2 | arithmetic |",
-        "| share | 12.35 % |  |  |  |  |",
+        "| share | 12.3 % |  |  |  |  |",
     ]
 
 

@@ -1,46 +1,63 @@
-"""DDPG: targets and losses against NumPy, parameter noise that adapts, and that it learns."""
+"""DDPG: targets and gradients against formulas in TensorFlow, parameter noise that adapts, and that it learns."""
 
 from dataclasses import replace
 
 import linear_quadratic
 import numpy as np
 import pytest
-from replay_problem import Problem, cost_of_learned_policy, make_learner
+from replay_problem import Problem, copies, cost_of_learned_policy, gradient, make_learner
 
 from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.ddpg import ddpg
 
 
 @pytest.mark.parametrize("use_tanh", [True, False])
 @pytest.mark.parametrize("has_range", [True, False])
-def test_targets_and_losses_equal_plain_formulas(has_range, use_tanh):
+def test_targets_equal_a_plain_formula(has_range, use_tanh):
     """Clip target actions to their range, also where the environment does not."""
     limited = replace(linear_quadratic.limited_kernel(), is_action_limited=False)
     kernel = limited if has_range else linear_quadratic.kernel()
     learner = make_learner(ddpg, kernel, use_tanh_output=use_tanh)
     problem = Problem(learner)
-    networks, parameters, batch = learner.networks, problem.parameters, problem.batch
-    actions = problem.act(parameters.target_actor, batch.next_observations)
+    parameters, batch = problem.parameters, problem.batch
+    actions = problem.act(parameters.target_actor, batch.next_observations).numpy()
     assert use_tanh or np.abs(actions).max() > 1
     actions = np.clip(actions, -1, 1) if has_range else actions
     (value,) = problem.values(parameters.target_critics, batch.next_observations, actions)
-    y = batch.rewards + 0.9 * (1 - batch.is_terminal) * value
-    found = ddpg.targets(networks, *problem.tensors[2:], problem.tensor_batch, None, gamma=0.9)
-    assert found.numpy() == pytest.approx(y, rel=1e-9)
-    (value,) = problem.values(parameters.critics, batch.observations, batch.actions)
-    for l2 in (0.0, 0.1):
-        loss = ddpg.critic_loss(networks, problem.tensors.critics, problem.tensor_batch, y, l2=l2).numpy()
-        assert loss == pytest.approx(np.mean((value - y) ** 2) + l2 * np.sum(parameters.critics**2), rel=1e-9)
-    (value,) = problem.values(parameters.critics, batch.observations, problem.act(parameters.actor, batch.observations))
-    loss = ddpg.actor_loss(networks, problem.tensors.actor, problem.tensors.critics, problem.tensor_batch)
-    assert loss.numpy() == pytest.approx(-value.mean())
+    y = batch.rewards + 0.9 * (1 - batch.is_terminal) * value.numpy()
+    found = ddpg.targets(learner.networks, *parameters[2:], batch, None, gamma=0.9)
+    assert found == pytest.approx(y, rel=1e-5)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_gradients_are_those_of_the_losses(l2):
+    learner = make_learner(ddpg, critic_l2=l2)
+    problem, tf = Problem(learner), load_tensorflow()
+    networks, (actor, critic, *_), batch = learner.networks, problem.parameters, problem.batch
+    y = np.random.default_rng(1).normal(size=12).astype(np.float32)
+
+    def critic_loss(critic):
+        (value,) = problem.values(critic, batch.observations, batch.actions)
+        return tf.reduce_mean((value - y) ** 2) + l2 * tf.reduce_sum(critic**2)
+
+    def actor_loss(actor):
+        return -tf.reduce_mean(problem.values(critic, batch.observations, problem.act(actor, batch.observations))[0])
+
+    rule = ddpg.update_rule(learner.config)
+    expected = gradient(critic_loss, critic)
+    error = rule.critic_gradient(networks, critic, batch, y) - expected
+    assert np.linalg.norm(error) < 1e-5 * np.linalg.norm(expected)
+    expected = gradient(actor_loss, actor)
+    error = rule.actor_gradient(networks, actor, critic, batch) - expected
+    assert np.linalg.norm(error) < 1e-5 * np.linalg.norm(expected)
 
 
 def test_actor_and_critics_learn_at_their_own_rates():
     """Adam's first step is its learning rate, in every parameter whose gradient is not tiny."""
     options = {"actor_learning_rate": 1e-3, "critic_learning_rate": 1e-2, "updates_per_round": 1, "batch_size": 60}
     learner = make_learner(ddpg, rounds_per_iteration=1, random_timesteps=0, steps_per_round=60, **options)
-    before = learner.agent
+    before = copies(learner.agent)
     learner.iterate(0, 0)
     for old, new, rate in zip(before, learner.agent, (1e-3, 1e-2)):
         assert np.max(np.abs(new.theta - old.theta)) == pytest.approx(rate, rel=1e-3)

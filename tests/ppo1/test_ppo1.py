@@ -1,11 +1,12 @@
-"""PPO's loss against a plain formula and finite differences, and that it learns."""
+"""PPO's loss against plain formulas in TensorFlow and their gradients, and that it learns."""
 
 import linear_quadratic
 import numpy as np
 import pytest
 
 from tdpo_baselines.common.learners.actor_critic import Batch
-from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.networks import mlp, tf_mlp
+from tdpo_baselines.common.networks.templates import compile_template
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
@@ -15,65 +16,65 @@ from tdpo_baselines.storage import checkpoint
 SIZES = (4, 6, 2)
 
 
-def loss_in_numpy(parameters, rows, config):
-    P = mlp.num_parameters(SIZES)
+VALUE_SIZES = (4, 6, 1)
+NUM_PARAMETERS = mlp.num_parameters(SIZES) + 2 + mlp.num_parameters(VALUE_SIZES)
+
+
+def loss_in_tensorflow(parameters, rows, config):
+    """Return the mean loss."""
+    tf, P = load_tensorflow(), mlp.num_parameters(SIZES)
     theta, log_std, value_theta = parameters[:P], parameters[P : P + 2], parameters[P + 2 :]
     observations, taken, old, advantages, targets = np.split(rows, [4, 6, 7, 8], axis=1)
-    z = (taken - mlp.Forward(SIZES)(theta, observations)) / np.exp(log_std)
-    ratio = np.exp(np.sum(-(z**2) / 2 - log_std, axis=1) - old[:, 0])
-    clipped = np.clip(ratio, 1 - config.clip, 1 + config.clip)
-    gain = np.minimum(ratio * advantages[:, 0], clipped * advantages[:, 0])
-    error = mlp.Forward((4, 6, 1))(value_theta, observations)[:, 0] - targets[:, 0]
-    return -gain + config.value_coefficient * error**2 - config.entropy_coefficient * log_std.sum()
+    z = (taken - tf_mlp.apply(theta, observations, SIZES)) / tf.exp(log_std)
+    ratio = tf.exp(tf.reduce_sum(-(z**2) / 2 - log_std, axis=1) - old[:, 0])
+    clipped = tf.clip_by_value(ratio, 1 - config.clip, 1 + config.clip)
+    gain = tf.minimum(ratio * advantages[:, 0], clipped * advantages[:, 0])
+    error = tf_mlp.apply(value_theta, observations, VALUE_SIZES)[:, 0] - targets[:, 0]
+    terms = -gain + config.value_coefficient * error**2 - config.entropy_coefficient * tf.reduce_sum(log_std)
+    return tf.reduce_mean(terms)
 
 
-def test_loss_and_its_gradient_equal_a_plain_formula_and_finite_differences():
+def differentiate(parameters, rows, config, decay=1.0):
+    """Return our mean loss and gradient."""
+    gradient = np.empty(len(parameters), np.float32)
+    single = np.float32(parameters), np.float32(rows)
+    loss = compile_template(ppo1.differentiate)(*single, decay, ppo1.make_problem(config, SIZES), gradient)
+    return loss, gradient
+
+
+def test_loss_and_its_gradient_are_those_of_plain_formulas():
     tf = load_tensorflow()
     config = ppo1.Config(entropy_coefficient=0.1, clip=0.3)
     rng = np.random.default_rng(0)
     policy = mlp.init_parameters(SIZES, rng, 1.0)
-    value = mlp.init_parameters((4, 6, 1), rng, 1.0)
+    value = mlp.init_parameters(VALUE_SIZES, rng, 1.0)
     parameters = np.concatenate([policy, np.log([0.5, 2.0]), value])
     rows = rng.normal(size=(200, 9))
     rows[:, 6] = -0.5 * rng.random(200) * 4 - 0.5  # log probabilities near enough: some ratios clipped, some not
-    plain = loss_in_numpy(parameters, rows, config)
     with tf.GradientTape() as tape:
         at = tf.constant(parameters)
         tape.watch(at)
-        losses = ppo1.loss(at, tf.constant(rows), 1.0, config=config, sizes=SIZES)
-        mean = tf.reduce_mean(losses)
-    assert losses.numpy() == pytest.approx(plain, rel=1e-9, abs=1e-9)
-    gradient, h = tape.gradient(mean, at).numpy(), 1e-6
-    for _ in range(4):
-        v = rng.normal(size=len(parameters))
-        up, down = (loss_in_numpy(parameters + sign * h * v, rows, config).mean() for sign in (1, -1))
-        assert (up - down) / (2 * h) == pytest.approx(gradient @ v, rel=1e-4)
+        expected = loss_in_tensorflow(at, rows, config)
+    slopes = tape.gradient(expected, at).numpy()
+    loss, gradient = differentiate(parameters, rows, config)
+    assert loss == pytest.approx(expected.numpy(), rel=1e-5)
+    assert np.linalg.norm(gradient - slopes) < 1e-5 * np.linalg.norm(slopes)
 
 
 def test_clipped_ratios_give_no_gradient_to_the_policy():
-    tf = load_tensorflow()
     config = ppo1.Config(value_coefficient=0.0)
-    P = mlp.num_parameters(SIZES)
-    parameters = np.zeros(P + 2 + mlp.num_parameters((4, 6, 1)))
     rows = np.zeros((1, 9))
     for old, advantage, is_clipped in ((-1.0, 1.0, True), (-1.0, -1.0, False), (1.0, -1.0, True), (1.0, 1.0, False)):
         rows[0, 4:8] = 0.1, 0.1, old, advantage  # new log probability -0.01: ratio e or 1/e
-        with tf.GradientTape() as tape:
-            at = tf.constant(parameters)
-            tape.watch(at)
-            total = tf.reduce_sum(ppo1.loss(at, tf.constant(rows), 1.0, config=config, sizes=SIZES))
-        assert np.all(tape.gradient(total, at).numpy()[:P] == 0) == is_clipped
+        _, gradient = differentiate(np.zeros(NUM_PARAMETERS), rows, config)
+        assert np.all(gradient[: mlp.num_parameters(SIZES)] == 0) == is_clipped
 
 
 def test_clip_decays_with_is_clip_decayed():
-    tf = load_tensorflow()
     rows = np.zeros((1, 9))
     rows[0, 4:8] = 0.1, 0.1, -0.16, 1.0  # ratio e^0.15
-    parameters = tf.zeros(mlp.num_parameters(SIZES) + 2 + mlp.num_parameters((4, 6, 1)), tf.float64)
-    gains = [
-        -float(ppo1.loss(parameters, tf.constant(rows), tf.constant(0.5, tf.float64), config=config, sizes=SIZES)[0])
-        for config in (ppo1.Config(), ppo1.Config(is_clip_decayed=True, decay_timesteps=9))
-    ]
+    configs = ppo1.Config(), ppo1.Config(is_clip_decayed=True, decay_timesteps=9)
+    gains = [-differentiate(np.zeros(NUM_PARAMETERS), rows, config, decay=0.5)[0] for config in configs]
     assert gains == pytest.approx([np.exp(0.15), 1.1])
 
 
@@ -110,7 +111,7 @@ def test_ppo1_approaches_the_optimum_of_the_linear_quadratic_toy():
 
 
 def test_continued_from_a_checkpoint_before_the_first_step_of_adam_a_run_is_the_same(tmp_path):
-    """Use minibatches that are shared in blocks, where Adam is in double precision."""
+    """Use minibatches that are shared in blocks."""
     learner, other = (make_learner(steps_per_trajectory=110, minibatch_size=300) for _ in range(2))
     learner.iterate(0, 0)
     checkpoint.save(tmp_path, 1, learner.state(), keep=1)
@@ -141,11 +142,10 @@ def test_minibatches_are_given_by_their_size_or_their_number():
 
 
 def test_large_clip_never_clips():
-    tf, rows = load_tensorflow(), np.zeros((1, 9))
+    rows = np.zeros((1, 9))
     rows[0, 4:8] = 0.1, 0.1, -5.0, 1.0  # ratio e^4.99
-    parameters = tf.zeros(mlp.num_parameters(SIZES) + 2 + mlp.num_parameters((4, 6, 1)), tf.float64)
-    gain = -float(ppo1.loss(parameters, tf.constant(rows), 1.0, config=ppo1.Config(clip=200), sizes=SIZES)[0])
-    assert gain == pytest.approx(np.exp(4.99))
+    loss, _ = differentiate(np.zeros(NUM_PARAMETERS), rows, ppo1.Config(clip=200))
+    assert -loss == pytest.approx(np.exp(4.99))
 
 
 def test_decaying_clip_needs_its_end():

@@ -1,11 +1,11 @@
-"""Small learners of TD3 and DDPG, and random minibatches for their formulas with networks in NumPy."""
+"""Small learners of TD3 and DDPG, and random minibatches for their formulas, with losses in TensorFlow."""
 
 from typing import Any, NamedTuple
 
 import linear_quadratic
 import numpy as np
 
-from tdpo_baselines.common.networks import mlp
+from tdpo_baselines.common.networks import mlp, tf_mlp
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
@@ -33,27 +33,53 @@ class Parameters(NamedTuple):
 
 
 class Problem:
-    """Random parameters near a learner's and a random minibatch, as arrays and as tensors."""
+    """Random parameters near a learner's and a random minibatch in single precision; networks in double precision."""
 
     def __init__(self, learner):
-        tf, rng = load_tensorflow(), np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         O, *hidden, A = self.sizes = learner.networks.sizes
         actor, critics = (fitted.theta for fitted in learner.agent)
-        self.parameters = Parameters(*(at + rng.normal(size=at.shape) for at in (actor, critics, actor, critics)))
-        self.rows = rng.normal(size=(12, row_width(O, A)))
-        self.rows[:, O + A + 1] = rng.random(12) < 0.3
-        self.batch = Transitions.from_rows(self.rows, O, A)
-        self.noise = np.clip(rng.normal(size=(12, A)), -0.5, 0.5)
-        self.tensors = Parameters(*map(tf.constant, self.parameters))
-        self.tensor_batch = Transitions.from_rows(tf.constant(self.rows), O, A)
-        self.act = mlp.Forward((O, *hidden, A), mlp.Style("relu", learner.config.use_tanh_output))
-        self._critic = mlp.Forward((O + A, *hidden, 1), mlp.Style("relu"))
-        self._critic_size = mlp.num_parameters((O + A, *hidden, 1))
+        drawn = (at + rng.normal(size=at.shape) for at in (actor, critics, actor, critics))
+        self.parameters = Parameters(*map(np.float32, drawn))
+        rows = rng.normal(size=(12, row_width(O, A))).astype(np.float32)
+        rows[:, O + A + 1] = rng.random(12) < 0.3
+        self.batch = Transitions.from_rows(rows, O, A)
+        self.noise = np.clip(rng.normal(size=(12, A)), -0.5, 0.5).astype(np.float32)
+        self._style, self._critic_style = (
+            mlp.Style(learner.config.activation, squashed) for squashed in (learner.config.use_tanh_output, False)
+        )
+        self._critic_sizes = (O + A, *hidden, 1)
 
-    def values(self, critics, observations, actions) -> list[np.ndarray]:
-        """Return the values of every critic, in NumPy."""
-        inputs = np.concatenate([observations, actions], axis=1)
-        return [self._critic(critic, inputs)[:, 0] for critic in critics.reshape(-1, self._critic_size)]
+    def act(self, actor, observations):
+        """Return the actor's actions, in TensorFlow."""
+        return tf_mlp.apply(doubles(actor), doubles(observations), self.sizes, self._style)
+
+    def values(self, critics, observations, actions) -> list:
+        """Return the values of every critic, in TensorFlow."""
+        tf, size = load_tensorflow(), mlp.num_parameters(self._critic_sizes)
+        inputs = tf.concat([doubles(observations), doubles(actions)], axis=1)
+        each = tf.reshape(doubles(critics), (-1, size))
+        return [tf_mlp.apply(each[c], inputs, self._critic_sizes, self._critic_style)[:, 0] for c in range(len(each))]
+
+
+def copies(agent) -> tuple:
+    """Return copies of an agent's networks, which an update changes in place."""
+    return tuple(fitted.copied() for fitted in agent)
+
+
+def doubles(array):
+    """Return a tensor in double precision."""
+    return load_tensorflow().cast(array, "float64")
+
+
+def gradient(loss, at) -> np.ndarray:
+    """Return TensorFlow's gradient of a loss."""
+    tf = load_tensorflow()
+    at = doubles(at)
+    with tf.GradientTape() as tape:
+        tape.watch(at)
+        total = loss(at)
+    return tape.gradient(total, at).numpy()
 
 
 def cost_of_learned_policy(learner) -> float:

@@ -1,37 +1,53 @@
-"""TD3: targets and losses against NumPy, the delay of the policy, and that it learns."""
+"""TD3: targets and gradients against formulas in TensorFlow, the delay of the policy, and that it learns."""
 
 from dataclasses import replace
 
 import linear_quadratic
 import numpy as np
 import pytest
-from replay_problem import Problem, cost_of_learned_policy, make_learner
+from replay_problem import Problem, copies, cost_of_learned_policy, gradient, make_learner
 
+from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.td3 import td3
 
 
 @pytest.mark.parametrize("use_tanh", [True, False])
 @pytest.mark.parametrize("has_range", [True, False])
-def test_targets_and_losses_equal_plain_formulas(has_range, use_tanh):
+def test_targets_equal_a_plain_formula(has_range, use_tanh):
     """Clip target actions to their range, also where the environment does not."""
     limited = replace(linear_quadratic.limited_kernel(), is_action_limited=False)
     kernel = limited if has_range else linear_quadratic.kernel()
     learner = make_learner(td3, kernel, use_tanh_output=use_tanh)
     problem = Problem(learner)
-    networks, parameters, batch = learner.networks, problem.parameters, problem.batch
-    actions = problem.act(parameters.target_actor, batch.next_observations)
+    parameters, batch = problem.parameters, problem.batch
+    actions = problem.act(parameters.target_actor, batch.next_observations).numpy()
     assert use_tanh or np.abs(actions).max() > 1
     actions = np.clip(actions + problem.noise, -1, 1) if has_range else actions + problem.noise
     least = np.min(problem.values(parameters.target_critics, batch.next_observations, actions), axis=0)
     y = batch.rewards + 0.9 * (1 - batch.is_terminal) * least
-    found = td3.targets(networks, *problem.tensors[2:], problem.tensor_batch, problem.noise, gamma=0.9)
-    assert found.numpy() == pytest.approx(y, rel=1e-9)
-    values = problem.values(parameters.critics, batch.observations, batch.actions)
-    loss = td3.critic_loss(networks, problem.tensors.critics, problem.tensor_batch, y).numpy()
-    assert len(values) == 2 and loss == pytest.approx(sum(np.mean((value - y) ** 2) for value in values), rel=1e-9)
-    value, _ = problem.values(parameters.critics, batch.observations, problem.act(parameters.actor, batch.observations))
-    loss = td3.actor_loss(networks, problem.tensors.actor, problem.tensors.critics, problem.tensor_batch)
-    assert loss.numpy() == pytest.approx(-value.mean())
+    found = td3.targets(learner.networks, *parameters[2:], batch, problem.noise, gamma=0.9)
+    assert found == pytest.approx(y, rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"hidden_sizes": (40, 30), "use_tanh_output": False}, {"activation": "tanh"}])
+def test_gradients_are_those_of_the_losses(options):
+    learner = make_learner(td3, **options)
+    problem, tf = Problem(learner), load_tensorflow()
+    networks, (actor, critics, *_), batch = learner.networks, problem.parameters, problem.batch
+    y = np.random.default_rng(1).normal(size=12).astype(np.float32)
+
+    def critic_loss(critics):
+        return sum(tf.reduce_mean((y - v) ** 2) for v in problem.values(critics, batch.observations, batch.actions))
+
+    def actor_loss(actor):
+        return -tf.reduce_mean(problem.values(critics, batch.observations, problem.act(actor, batch.observations))[0])
+
+    expected = gradient(critic_loss, critics)
+    error = td3.critic_gradient(networks, critics, batch, y) - expected
+    assert np.linalg.norm(error) < 1e-5 * np.linalg.norm(expected)
+    expected = gradient(actor_loss, actor)
+    error = td3.actor_gradient(networks, actor, critics, batch) - expected
+    assert np.linalg.norm(error) < 1e-5 * np.linalg.norm(expected)
 
 
 def test_target_noise_is_gaussian_and_clipped():
@@ -50,13 +66,13 @@ def test_minibatches_come_with_the_noise_of_the_options():
 
 def test_actor_and_targets_wait_for_the_policy_delay():
     learner = make_learner(td3, policy_delay=4, updates_per_round=3, rounds_per_iteration=1, random_timesteps=0)
-    first = learner.agent
+    actor, critics = copies(learner.agent)
     learner.iterate(0, 0)  # 3 updates
-    assert np.array_equal(np.float32(first.actor.theta), learner.theta)
-    assert np.array_equal(np.float32(first.critics.target), learner.agent.critics.target)
-    assert not np.array_equal(np.float32(first.critics.theta), learner.agent.critics.theta)
+    assert np.array_equal(actor.theta, learner.agent.actor.theta)
+    assert np.array_equal(critics.target, learner.agent.critics.target)
+    assert not np.array_equal(critics.theta, learner.agent.critics.theta)
     learner.iterate(1, 30)  # 6
-    assert learner.agent.actor.adam.count == 1 and not np.array_equal(np.float32(first.actor.theta), learner.theta)
+    assert learner.agent.actor.adam.count == 1 and not np.array_equal(actor.theta, learner.agent.actor.theta)
 
 
 def test_td3_approaches_the_optimum_of_the_linear_quadratic_toy():

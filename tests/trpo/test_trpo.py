@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tdpo_baselines.common.learners.actor_critic import Policy, surrogate_and_kl
+from tdpo_baselines.common.networks.templates import compile_template
 from tdpo_baselines.common.parallel.comm import Comm
 from tdpo_baselines.common.sampling.kernel_roller import KernelRoller
 from tdpo_baselines.storage import checkpoint
@@ -78,11 +79,13 @@ def test_line_search_takes_the_first_step_that_improves_within_the_trust_region(
     assert trpo.line_search(old, np.ones(3), lambda policy: (-1.0, 0.0), config) is None
 
 
-def test_value_loss_is_the_squared_error():
-    rows = np.random.default_rng(0).normal(size=(5, 3))
-    theta = np.array([2.0, -1.0, 0.5])  # linear in two observations
-    expected = (rows[:, :2] @ theta[:2] + 0.5 - rows[:, 2]) ** 2
-    assert trpo.value_loss(theta, rows, (2, 1)).numpy() == pytest.approx(expected)
+def test_gradient_of_the_values_is_that_of_the_mean_squared_error():
+    rows = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    theta = np.array([2.0, -1.0, 0.5], np.float32)  # linear in two observations
+    error, gradient = rows[:, :2] @ theta[:2] + 0.5 - rows[:, 2], np.empty(3, np.float32)
+    loss = compile_template(trpo.differentiate_value)(theta, rows, 1.0, np.array([2, 1]), gradient)
+    assert loss == pytest.approx(np.mean(error**2), rel=1e-5)
+    assert gradient == pytest.approx(2 / 5 * np.append(error @ rows[:, :2], error.sum()), rel=1e-5)
 
 
 def test_update_stays_in_its_trust_region_and_improves_the_surrogate():

@@ -2,37 +2,39 @@
 
 A minibatch of one block of rows is not worth a message: rank 0 takes all steps in one compiled loop and broadcasts
 the result. A larger one is cut into blocks that the ranks share, with a sum over the ranks per step. The minibatch
-size alone decides between the two, so a run is the same on any number of ranks. Gradients are float32.
+size alone decides between the two, so a run is the same on any number of ranks. Gradients, parameters and moments are
+float32.
 
 Shapes: R rows of D columns, M rows of a minibatch, P parameters.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 
+from ..networks.templates import compile_template
 from ..parallel.comm import Comm
-from ..parallel.execution import ROWS_PER_BLOCK, load_tensorflow_where_needed
-from ..parallel.tensorflow_setup import load_tensorflow
-from .adam import Adam
-
-Loss = Callable[[Any, Any, Any], Any]
-"""loss(theta [P], rows [R, D], decay) -> loss of each row [R], in TensorFlow"""
+from ..parallel.execution import ROWS_PER_BLOCK
+from .adam import Adam, descend
 
 
 class MinibatchAdam:
-    """Minimiser of the mean of a loss over rows."""
+    """Minimiser of the mean of a loss over rows.
 
-    def __init__(self, loss: Loss, minibatch_size: int, comm: Comm, *, max_norm: float | None, epsilon: float):
+    The compiled `differentiate(theta, rows, decay, problem, gradient)` writes the gradient of the mean of the loss over
+    rows [R, D] and returns the mean. `problem` is what else it needs: an array, or a tuple of arrays and numbers.
+    """
+
+    def __init__(self, differentiate, problem: Any, size: int, comm: Comm, *, max_norm: float | None, epsilon: float):
         """Clip gradients to `max_norm`, if any; `epsilon` is Adam's."""
-        self._loss, self._size, self._comm = loss, minibatch_size, comm
-        self._max_norm, self._epsilon = max_norm, epsilon
-        self._num_blocks = -(-minibatch_size // ROWS_PER_BLOCK)
-        self._mine = comm.share(self._num_blocks)
-        has_work = comm.rank == 0 if self._num_blocks == 1 else self._mine.start < self._mine.stop
-        load_tensorflow_where_needed(comm, is_needed=has_work)
-        self._compiled: Any = None
+        self._problem, self._size, self._comm = problem, size, comm
+        self._max_norm, self._epsilon = np.inf if max_norm is None else max_norm, epsilon
+        self._num_blocks = -(-size // ROWS_PER_BLOCK)
+        mine = comm.share(self._num_blocks)
+        self._mine, self._is_compiled = range(mine.start, mine.stop), False
+        self._loop = compile_template(take_steps, differentiate=differentiate)
+        self._differentiate = compile_template(differentiate)
 
     def minimise(
         self, theta: np.ndarray, adam: Adam, rows: np.ndarray, *, num_epochs: int, rng, learning_rate: float, decay=1.0
@@ -44,78 +46,72 @@ class MinibatchAdam:
         """
         num = len(rows) // self._size * self._size
         order = np.concatenate([rng.permutation(len(rows))[:num] for _ in range(num_epochs)])
-        order = order.reshape(-1, self._size).astype(np.int32)  # [steps, M]
-        settings = np.array([learning_rate * decay, decay], np.float32)
-        rows = rows.astype(np.float32)
+        order = order.reshape(-1, self._size)  # [steps, M]
+        state = [np.array(vector, np.float32) for vector in (theta, adam.mean, adam.square)]
+        numbers = float(adam.count), learning_rate * decay, float(decay), self._max_norm, self._epsilon
+        arguments = *state, rows.astype(np.float32), order, numbers
+        if not self._is_compiled:
+            self._compile(*arguments)
         if self._num_blocks == 1:
-            return self._comm.on_root(lambda: self._step_solo(theta, adam, rows, order, settings))
-        return self._step_shared(theta, adam, rows, order, settings)
+            *state, loss = self._comm.on_root(lambda: (*state, self._loop(*arguments, self._problem)))
+        else:
+            loss = self._step_shared(*arguments)
+        theta, mean, square = (vector.astype(np.float64) for vector in state)
+        return theta, Adam(mean, square, adam.count + len(order)), loss
 
-    def _step_solo(self, theta, adam, rows, order, settings) -> tuple[np.ndarray, Adam, float]:
-        """Take all steps in one compiled call."""
-        self._compiled = self._compiled or compile_loop(self._loss, self._max_norm, self._epsilon)
-        tensors = map(load_tensorflow().constant, [np.asarray(v, np.float32) for v in (theta, *adam)])
-        results = self._compiled(*tensors, rows, order, settings)
-        theta, *moments, loss = (value.numpy().astype(np.float64) for value in results)
-        return theta, Adam(*moments), float(loss)
+    def _compile(self, theta, mean, square, rows, order, numbers) -> None:
+        """Compile, or load compiled code, on the ranks that need it: take no steps, or a gradient of one row."""
 
-    def _step_shared(self, theta, adam, rows, order, settings) -> tuple[np.ndarray, Adam, float]:
-        """Take one step at a time, with gradients of blocks summed over the ranks."""
-        mine, size = self._mine, self._size
-        if self._compiled is None and mine.start < mine.stop:
-            self._compiled = compile_block(self._loss)
-        weights = np.zeros(self._num_blocks * ROWS_PER_BLOCK, np.float32)
-        weights[:size] = 1 / size
-        losses = []
-        for chosen in order:
-            blocks = np.zeros((len(weights), rows.shape[1]), np.float32)
-            blocks[:size] = rows[chosen]
-            parts = np.zeros((mine.stop - mine.start, 1 + len(theta)))
-            for part, block in zip(parts, range(mine.start, mine.stop)):
-                here = slice(block * ROWS_PER_BLOCK, (block + 1) * ROWS_PER_BLOCK)
-                part[:] = self._compiled(np.float32(theta), blocks[here], weights[here], settings).numpy()
-            total = self._comm.sum(parts, self._num_blocks)
-            losses.append(total[0])
-            gradient = clip_by_norm(total[1:], self._max_norm)
-            adam, change = adam.step(gradient, learning_rate=settings[0], epsilon=self._epsilon)
-            theta = theta - change
-        return theta, adam, float(np.mean(losses))
+        def call() -> None:
+            if self._num_blocks == 1:
+                self._loop(theta, mean, square, rows, order[:0], numbers, self._problem)
+            else:
+                self._differentiate(theta, rows[:1], 1.0, self._problem, np.empty_like(theta))
 
+        self._comm.warm_up(call, is_needed=self._comm.rank == 0 if self._num_blocks == 1 else len(self._mine) > 0)
+        self._is_compiled = True
 
-def clip_by_norm(gradient: np.ndarray, max_norm: float | None) -> np.ndarray:
-    """Clip a vector to norm `max_norm`, if any."""
-    return gradient if max_norm is None else gradient * (max_norm / max(float(np.linalg.norm(gradient)), max_norm))
+    def _step_shared(self, theta, mean, square, rows, order, numbers) -> float:
+        """Take one step at a time, in place, with gradients of blocks summed over the ranks; return the mean loss."""
+        count, learning_rate, decay, max_norm, epsilon = numbers
+        losses = np.zeros(len(order))
+        for i, chosen in enumerate(order):
+            parts = np.zeros((len(self._mine), 1 + len(theta)))
+            for part, block in zip(parts, self._mine):
+                inside = chosen[block * ROWS_PER_BLOCK : (block + 1) * ROWS_PER_BLOCK]
+                gradient = np.empty_like(theta)
+                loss = self._differentiate(theta, rows[inside], decay, self._problem, gradient)
+                part[:] = np.append(loss, gradient) * (len(inside) / self._size)
+            losses[i], *_ = total = self._comm.sum(parts, self._num_blocks)
+            gradient = total[1:].astype(np.float32)
+            clip_by_norm(gradient, max_norm)
+            descend(theta, mean, square, gradient, count + i + 1, learning_rate, epsilon)
+        return float(losses.mean())
 
 
-def compile_loop(loss: Loss, max_norm: float | None, epsilon: float):
-    """Compile all steps into one call: (theta, *moments, rows, order, settings) -> theta, *moments, mean loss."""
-    tf = load_tensorflow()
-
-    def loop(theta, mean, square, count, rows, order, settings):
-        def body(i, theta, mean, square, count, total):
-            with tf.GradientTape() as tape:
-                tape.watch(theta)
-                value = tf.reduce_mean(loss(theta, tf.gather(rows, order[i]), settings[1]))
-            gradient = tape.gradient(value, theta)
-            gradient = gradient if max_norm is None else tf.clip_by_norm(gradient, max_norm)
-            adam, change = Adam(mean, square, count).step(gradient, learning_rate=settings[0], epsilon=epsilon)
-            return i + 1, theta - change, *adam, total + value
-
-        first = (0, theta, mean, square, count, tf.constant(0.0))
-        _, *rest, total = tf.while_loop(lambda i, *_: i < order.shape[0], body, first)
-        return *rest, total / order.shape[0]
-
-    return tf.function(loop, jit_compile=True, autograph=False)
+def take_steps(theta, mean, square, rows, order, numbers, problem):
+    """Take all steps, in place; return the mean loss."""
+    count, learning_rate, decay, max_norm, epsilon = numbers
+    gradient, minibatch, total = np.empty_like(theta), np.empty((order.shape[1], rows.shape[1]), np.float32), 0.0
+    for i in range(order.shape[0]):
+        for m in range(order.shape[1]):
+            minibatch[m] = rows[order[i, m]]
+        total += differentiate(theta, minibatch, decay, problem, gradient)  # noqa: F821 (bound by the template)
+        clip_by_norm(gradient, max_norm)
+        descend(theta, mean, square, gradient, count + i + 1, learning_rate, epsilon)
+    return total / order.shape[0]
 
 
-def compile_block(loss: Loss):
-    """Compile (theta, rows, weights, settings) -> [1 + P], the weighted loss of a block and its gradient."""
-    tf = load_tensorflow()
-
-    def block(theta, rows, weights, settings):
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            value = tf.reduce_sum(weights * loss(theta, rows, settings[1]))
-        return tf.concat([value[None], tape.gradient(value, theta)], axis=0)
-
-    return tf.function(block, jit_compile=True, autograph=False)
+@njit(error_model="numpy")
+def clip_by_norm(gradient, max_norm):
+    """Clip a vector to norm `max_norm`, in place. Sums of 64 parts keep the order of terms on every processor."""
+    if max_norm == np.inf:
+        return
+    whole = gradient.size - gradient.size % 64
+    parts, sums, rest = gradient[:whole].reshape(-1, 64), np.zeros(64, np.float32), gradient[whole:].astype(np.float64)
+    for i in range(parts.shape[0]):
+        for j in range(64):
+            sums[j] += parts[i, j] * parts[i, j]
+    norm = np.sqrt(np.sum(sums.astype(np.float64)) + np.sum(rest * rest))
+    if norm > max_norm:
+        gradient *= np.float32(max_norm / norm)

@@ -1,16 +1,15 @@
-"""Updates from a replay: gradients, Polyak averages, one rank against shared gradients, exploration, state."""
+"""Updates from a replay: networks, Adam and Polyak averages, one rank against shared gradients, exploration, state."""
 
 import linear_quadratic
 import numpy as np
 import paid_at_end
 import pytest
-from replay_problem import Problem, make_learner
+from replay_problem import copies, make_learner
 
 from tdpo_baselines.common.learners import replay_learner
-from tdpo_baselines.common.learners.replay_learner import Fitted, compile_gradients
+from tdpo_baselines.common.learners.replay_learner import Fitted
 from tdpo_baselines.common.networks import mlp
 from tdpo_baselines.common.optim.adam import Adam
-from tdpo_baselines.common.parallel.tensorflow_setup import load_tensorflow
 from tdpo_baselines.common.sampling.replay import Transitions
 from tdpo_baselines.ddpg import ddpg
 from tdpo_baselines.storage import checkpoint
@@ -23,63 +22,30 @@ def transitions(learner) -> Transitions:
     return Transitions.from_rows(rows, learner.networks.sizes[0], learner.networks.sizes[-1])
 
 
-def test_gradients_equal_finite_differences():
-    tf = load_tensorflow()
-    learner = make_learner(ddpg, critic_l2=0.05)
-    rule, networks, problem = ddpg.update_rule(learner.config), learner.networks, Problem(learner)
-    batch, rows, noise = problem.tensor_batch, tf.constant(problem.rows), tf.constant(problem.noise)
-    actor, critics, *targets = problem.tensors
-    y = rule.targets(networks, *targets, batch, noise)
-    critic_gradient, actor_gradient = compile_gradients(networks, rule)
-    losses = {
-        "critics": (
-            lambda at: rule.critic_loss(networks, at, batch, y),
-            critic_gradient(critics, *targets, rows, noise),
-        ),
-        "actor": (
-            lambda at: rule.actor_loss(networks, at, critics, batch),
-            actor_gradient(actor, critics, rows),
-        ),
-    }
-    rng, h = np.random.default_rng(1), 1e-6
-    for name, (loss, gradient) in losses.items():
-        at = getattr(problem.parameters, name)
-        v = rng.normal(size=at.shape)
-        slope = (loss(tf.constant(at + h * v)) - loss(tf.constant(at - h * v))).numpy() / (2 * h)
-        assert slope == pytest.approx(gradient.numpy() @ v, rel=1e-5)
-
-
 def test_networks_are_those_that_act():
     kernel = linear_quadratic.limited_kernel()
     learner = make_learner(td3, kernel)
     observations = np.random.default_rng(0).normal(size=(10, 2))
     executed = mlp.Forward(learner.networks.sizes, learner.roller.style)(learner.theta, observations)
     centre, scale = np.array(learner.roller.style.centre), np.array(learner.roller.style.scale)
-    tf = load_tensorflow()
-    actions = learner.networks.act(tf.constant(learner.theta), tf.constant(observations)).numpy()
-    assert centre + scale * actions == pytest.approx(executed, rel=1e-9)
+    actions = learner.networks.act(learner.agent.actor.theta, observations).outputs
+    assert centre + scale * actions == pytest.approx(executed, rel=1e-5)
 
 
-def test_polyak_average_moves_towards_the_parameters():
-    fitted = Fitted(np.full(4, 5.0), np.ones(4), Adam.of_size(4)).polyak_update(0.25)
-    assert np.all(fitted.target == 2.0) and np.all(fitted.theta == 5.0)
-
-
-def test_descending_in_layers_is_descending_the_whole_vector():
+def test_step_continues_from_its_moments_and_averages_if_asked():
     rng = np.random.default_rng(0)
-    theta, mean, slope = rng.normal(size=(3, 6))
-    adam = Adam(mean, mean**2, np.asarray(3.0))
-    whole = Fitted(theta, theta, adam).descend(slope, 0.1)
-    parts = Fitted(theta, theta, adam).map(lambda vector: [vector[:2], vector[2:]]).descend([slope[:2], slope[2:]], 0.1)
-    assert whole.adam.count == parts.adam.count == 4
-    for mine, its in ((whole.theta, parts.theta), (whole.adam.square, parts.adam.square)):
-        np.testing.assert_array_equal(mine, np.concatenate(its))
-    assert np.all(np.sign(theta - whole.theta) == np.sign(0.9 * mean + 0.1 * slope))
+    theta, mean, slope = rng.normal(size=(3, 6)).astype(np.float32)
+    fitted = Fitted.of(theta, np.ones(6), Adam(mean, mean**2, 3.0))
+    fitted.descend(slope, 0.1, 0.0)
+    assert np.all(fitted.target == 1) and fitted.adam.count == 4
+    assert np.all(np.sign(theta - fitted.theta) == np.sign(0.9 * mean + 0.1 * slope))
+    fitted.descend(slope, 0.1, 0.25)
+    assert fitted.target == pytest.approx(0.75 + 0.25 * fitted.theta, rel=1e-5) and fitted.adam.count == 5
 
 
 def test_targets_are_averaged_after_every_update_of_the_actor():
     learner = make_learner(ddpg, random_timesteps=0, target_rate=0.25, rounds_per_iteration=1, updates_per_round=1)
-    before = learner.agent
+    before = copies(learner.agent)
     learner.iterate(0, 0)
     for old, new in zip(before, learner.agent):
         assert new.target == pytest.approx(old.target + 0.25 * (new.theta - old.target), rel=1e-4, abs=1e-6)
@@ -87,19 +53,17 @@ def test_targets_are_averaged_after_every_update_of_the_actor():
 
 
 def test_updates_of_one_rank_equal_updates_with_shared_gradients(monkeypatch):
-    """The former in one float32 loop, the latter a gradient at a time: equal within float32."""
-    tf = load_tensorflow()
+    """The former of whole minibatches, the latter of the streams' shares: equal within single precision."""
     options = {"num_trajectories": 2, "random_timesteps": 0, "rounds_per_iteration": 1}
     solo = make_learner(td3, **options)
     monkeypatch.setattr(replay_learner, "MAX_SOLO_ROWS", 0)
     shared = make_learner(td3, **options)
     for learner in (solo, shared):
         learner.iterate(0, 0)
-    for mine, its in zip(tf.nest.flatten(solo.agent), tf.nest.flatten(shared.agent)):
-        assert np.asarray(mine) == pytest.approx(np.asarray(its), rel=1e-3, abs=1e-4)
+    for mine, its in zip(solo.agent, shared.agent):
+        for one, other in zip((mine.theta, mine.target, *mine.adam), (its.theta, its.target, *its.adam)):
+            assert one == pytest.approx(other, rel=1e-3, abs=1e-4)
     assert solo.num_updates == shared.num_updates == solo.agent.critics.adam.count == 7
-    assert np.asarray(solo.agent.actor.theta).dtype == np.float32
-    assert np.asarray(shared.agent.actor.theta).dtype == np.float64
 
 
 def test_exploration_is_noise_in_units_of_the_range_and_random_actions_fill_it():
@@ -170,16 +134,15 @@ def test_transitions_are_those_of_the_segments_with_time_limits_not_terminal():
 def test_value_of_a_task_that_ends_at_its_horizon_is_its_return(algorithm):
     """Bootstrapping adds the last payment to the value again and again."""
     options = {"gamma": 1.0, "random_timesteps": 0, "updates_per_round": 200, "target_rate": 0.2, "hidden_sizes": (8,)}
-    values, tf = {}, load_tensorflow()
+    values = {}
     for time_limit in ("auto", "bootstrap"):
         learner = make_learner(algorithm, paid_at_end.kernel(), **options, time_limit=time_limit)
         for i in range(4):
             learner.iterate(i, 10**6)
-        critics, rows = tf.constant(learner.agent.critics.theta), transitions(learner)
+        critics, rows = learner.agent.critics.theta, transitions(learner)
         is_paid = np.flatnonzero(rows.rewards)
         assert np.all(rows.is_terminal[is_paid] == (time_limit == "auto")) and len(is_paid) == 48
-        inputs = (tf.constant(np.float32(column)) for column in (rows.observations, rows.actions))
-        values[time_limit] = learner.networks.values(critics, *inputs)[0].numpy().mean()
+        values[time_limit] = learner.networks.values(critics, rows.observations, rows.actions)[0].mean()
     assert values["auto"] == pytest.approx(-1, abs=0.2) and values["bootstrap"] < -3
 
 

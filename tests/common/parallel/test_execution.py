@@ -1,28 +1,8 @@
-import pytest
-
-from tdpo_baselines.common.parallel import execution
-from tdpo_baselines.common.parallel.comm import Comm
+from tdpo_baselines import ddpg, ppo1, td3, trpo
+from tdpo_baselines.common.parallel.execution import MAX_SOLO_ROWS, ROWS_PER_BLOCK
 
 
-class Hosts(Comm):
-    """A comm that notes how TensorFlow was loaded."""
-
-    def __init__(self, num_hosts):
-        self.num_hosts, self.calls = num_hosts, []
-
-    def warm_up(self, function, *, is_needed=True):
-        self.calls.append(("warm_up", is_needed))
-
-    def barrier(self):
-        self.calls.append("barrier")
-
-
-@pytest.mark.parametrize("is_needed", [True, False])
-def test_tensorflow_is_loaded_where_it_is_needed_and_one_rank_per_host_first(monkeypatch, is_needed):
-    loaded = []
-    monkeypatch.setattr(execution, "load_tensorflow", lambda: loaded.append(1))
-    alone, cluster = Hosts(1), Hosts(3)
-    execution.load_tensorflow_where_needed(alone, is_needed=is_needed)
-    assert alone.calls == ["barrier"] and len(loaded) == is_needed
-    execution.load_tensorflow_where_needed(cluster, is_needed=is_needed)
-    assert cluster.calls == [("warm_up", is_needed), "barrier"] and len(loaded) == is_needed
+def test_minibatches_of_the_defaults_are_small_enough_for_rank_0_alone():
+    assert all(module.Config().batch_size <= MAX_SOLO_ROWS for module in (ddpg, td3))
+    assert ppo1.Config().steps_per_gradient <= ROWS_PER_BLOCK
+    assert trpo.Config().steps_per_value_gradient <= ROWS_PER_BLOCK
