@@ -30,13 +30,13 @@ from run_scripts.faults import ROOT, Run
 
 REPLAY = "steps_per_round=20 updates_per_round=6 rounds_per_iteration=3 random_timesteps=300 batch_size=40"
 SETTINGS = {  # by algorithm, so that a run takes some seconds
-    "tdpo": "num_iterations=400 num_trajectories=6 num_branches=3",
-    "trpo": "num_iterations=200 num_trajectories=5 steps_per_trajectory=300",
-    "ppo1": "num_iterations=250 num_trajectories=5 steps_per_trajectory=110 minibatch_size=100 num_epochs=2",
-    "ddpg": f"num_iterations=120 num_trajectories=5 {REPLAY} buffer_size=5000 parameter_noise_std=0.2",
-    "td3": f"num_iterations=120 num_trajectories=5 {REPLAY} buffer_size=5000 noise=ou noise_bandwidth=0.3",
-    "ars": "num_iterations=300 num_trajectories=6 num_top=3",
-    "cma": "num_iterations=300 num_trajectories=6",
+    "tdpo": "num_iterations=1000 num_trajectories=6 num_branches=3",
+    "trpo": "num_iterations=600 num_trajectories=5 steps_per_trajectory=300",
+    "ppo1": "num_iterations=600 num_trajectories=5 steps_per_trajectory=110 minibatch_size=100 num_epochs=2",
+    "ddpg": f"num_iterations=400 num_trajectories=5 {REPLAY} buffer_size=5000 parameter_noise_std=0.2",
+    "td3": f"num_iterations=400 num_trajectories=5 {REPLAY} buffer_size=5000 noise=ou noise_bandwidth=0.3",
+    "ars": "num_iterations=900 num_trajectories=6 num_top=3",
+    "cma": "num_iterations=900 num_trajectories=6",
 }
 LONG = "num_iterations=1000000000 num_timesteps=1000000000000000"
 MAX_RANKS = 3

@@ -12,7 +12,7 @@ def soak(mpirun, monkeypatch):
 
 @pytest.mark.slow
 def test_killed_runs_end_as_if_nothing_had_happened(soak, tmp_path, monkeypatch):
-    short = {"tdpo": soak.SETTINGS["tdpo"].replace("num_iterations=400", "num_iterations=60")}
+    short = {"tdpo": soak.SETTINGS["tdpo"].replace("num_iterations=1000", "num_iterations=60")}
     monkeypatch.setattr(soak, "SETTINGS", short)
     (tmp_path / "disk").mkdir()
     killed = soak.Soak(tmp_path, random.Random(0))

@@ -30,6 +30,7 @@ def prepare_environment() -> None:
         os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
     for name, value in QUIET_CPU.items():
         os.environ.setdefault(name, value)
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # else every rank prints an escape code
     keep_freed_memory()
     atexit.register(gc.freeze)  # else the interpreter looks for garbage in all modules before it ends
 
