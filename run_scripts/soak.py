@@ -221,10 +221,12 @@ class Soak:
         run = self.start(algorithm, num_ranks)
         self.wait_for_a_random_moment(run, algorithm)
         began = time.monotonic()
-        if run.process.poll() is not None:
+        try:
+            if run.process.poll() is not None:
+                raise ProcessLookupError
+            FAULTS[fault](run, self.rng)
+        except ProcessLookupError:  # the rank is not there yet, or has ended
             fault = "none"
-        with contextlib.suppress(ProcessLookupError):  # the rank is not there yet, or has ended
-            FAULTS.get(fault, lambda run, rng: None)(run, self.rng)
         code, output = run.end(SECONDS_TO_END)
         seconds = time.monotonic() - began
         self.counts[fault, algorithm] += 1
