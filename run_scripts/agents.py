@@ -43,6 +43,7 @@ SOLVED_NLR = [f"pendulum-nlr-{number}" for number in (3, 4, 6, 7, 9)]
 SMALL = ("birotor", "cart-pole", "chain", "dead-time", "delayed-spring", "double-well", "step-response", "two-mass")
 RECIPES = {
     "leg": Agent(1.5e7, seed=27),
+    "leg-stochastic": Agent(2e7, arguments=("--alg", "cma")),
     "pendulum-nlr": Agent(1e7),
     **dict.fromkeys(SOLVED_NLR, Agent(1e7)),
     "pendulum-nlr-2": Agent(6e7),

@@ -18,7 +18,7 @@ from .. import __version__
 from ..common import files
 from ..common.parallel import launcher
 from ..options import callables
-from .upgrade import ADDED_OPTIONS, REMOVED_OPTIONS
+from .upgrade import ADDED_ENV_OPTIONS, ADDED_OPTIONS, REMOVED_OPTIONS
 
 LIMITS = ("num_timesteps", "num_iterations")  # that a resumed or repeated run keeps unless one is given
 MAX_COUNT = 10**18
@@ -100,8 +100,10 @@ class RunConfig:
 
 def _pairs_of_options(mine: dict, its: dict) -> list[tuple]:
     """Return name and both values of every option in two configs of one algorithm and environment."""
-    options = {name: value for name, value in ADDED_OPTIONS.items() if name in its["options"]} | mine["options"]
-    groups = [("", options, its["options"]), ("env.", mine["env_options"], its["env_options"])]
+    groups = [
+        (prefix, {name: value for name, value in added.items() if name in its[kind]} | mine[kind], its[kind])
+        for prefix, kind, added in (("", "options", ADDED_OPTIONS), ("env.", "env_options", ADDED_ENV_OPTIONS))
+    ]
     stages: Iterable = zip_longest(mine["stages"], its["stages"], fillvalue={})
     groups += [(f"stage{number}.", here, there) for number, (here, there) in enumerate(stages, start=1)]
     return [

@@ -8,6 +8,12 @@ from ..common.files import parse_json
 ADDED_OPTIONS = {"time_limit": "bootstrap", "entropy_coefficient": 0.0}
 """Options that were added since, with what runs before did."""
 
+ADDED_ENV_OPTIONS = {
+    **dict.fromkeys(("mass", "friction", "joint_friction", "damping", "motor", "gravity"), 1.0),
+    "push": 0.0,
+}
+"""Options of environments that were added since, with what runs before did."""
+
 REMOVED_OPTIONS = {"schedule_power": 1.0, "max_drop_after": 0.0}
 """Options that were removed since, with the value that made no difference. Runs with another cannot be repeated."""
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from envs.ranges import NEUTRAL
 from tdpo_baselines.storage import checkpoint
 from tdpo_baselines.storage.run_folder import RunConfig, RunFolder, versions
 
@@ -61,6 +62,13 @@ def test_run_from_before_an_option_did_what_was_done_then():
     assert changed(options=before).differences(changed(options=now)) == ["time_limit: bootstrap here, auto asked for"]
     assert not changed(options=before).differences(changed(options=now | {"time_limit": "bootstrap"}))
     assert not changed(options=before).differences(changed(options=before))
+
+
+def test_run_from_before_randomisation_had_the_model_as_it_is():
+    before = changed(env_options={"contact": "compliant"})
+    now = before.env_options | NEUTRAL
+    assert not before.differences(changed(env_options=now))
+    assert before.differences(changed(env_options=now | {"mass": 1.2})) == ["env.mass: 1.0 here, 1.2 asked for"]
 
 
 def test_run_is_not_overwritten_without_resume(tmp_path):
