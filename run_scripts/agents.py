@@ -44,6 +44,7 @@ SMALL = ("birotor", "cart-pole", "chain", "dead-time", "delayed-spring", "double
 RECIPES = {
     "leg": Agent(1.5e7, seed=27),
     "leg-stochastic": Agent(2e7, arguments=("--alg", "cma")),
+    "leg-100hz": Agent(1e6, arguments=("--alg", "cma")),
     "pendulum-nlr": Agent(1e7),
     **dict.fromkeys(SOLVED_NLR, Agent(1e7)),
     "pendulum-nlr-2": Agent(6e7),

@@ -30,7 +30,7 @@ FINAL = {
     "two-mass": (1e6, -10),
     "chain": (1e6, -40),
     "pendulum-nlr-3": (5e6, -100),
-    "leg-100hz": (5e6, -2000),
+    "leg-100hz": (5e6, -4),
     "InvertedDoublePendulum-v5": (1e6, 8000),
     "Swimmer-v5": (1e6, 90),
     "HalfCheetah-v5": (1e6, 1500),
