@@ -17,6 +17,7 @@ from tdpo_baselines import api, report, run
 from tdpo_baselines.export import export
 from tdpo_baselines.options import registry
 from tdpo_baselines.viewing.film import make_film
+from tdpo_baselines.viewing.mujoco_frames import SET_ASIDE
 
 OPTIONS = dict(word.split("=") for word in SMALL[3:])
 SEEN: list[dict] = []
@@ -198,6 +199,7 @@ def test_tiny_run_of_every_algorithm_is_loaded_evaluated_filmed_reported_and_exp
     observation, _ = trained.env.reset(seed=0)
     assert trained.env.action_space.shape == trained.act(observation).shape and "is_broken" in evaluation.results
 
+    monkeypatch.setenv(SET_ASIDE, "")  # taken back after the test, whatever becomes of it
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     films = [make_film(evaluation, str(tmp_path / "mujoco.png"))]
     monkeypatch.setenv("MUJOCO_GL", "off")

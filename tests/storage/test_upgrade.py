@@ -92,5 +92,5 @@ def test_old_run_is_continued_as_by_its_own_revision(tmp_path, algorithm):
     assert run.main([*arguments, "--num_iterations", "6", "--log_dir", str(folder), "--resume"]) == 0
     found, expected = columns_of(folder / "progress.csv"), columns_of(DATA / f"{algorithm}-027a713-continued.csv")
     for name, column in expected.items():
-        assert found[name] == pytest.approx(column, rel=1e-6), name  # last digits depend on the processor
+        assert found[name] == pytest.approx(column, rel=1e-5), name  # single precision, and other last digits
     assert not is_old(checkpoint.load_newest(folder / "checkpoints"))
