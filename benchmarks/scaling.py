@@ -32,7 +32,7 @@ COLUMNS = {  # of the table: how a value is shown
 
 
 class Cost(NamedTuple):
-    """What a command took."""
+    """Hold what a command took."""
 
     wall: float  # seconds
     processor: float  # seconds of all its processes

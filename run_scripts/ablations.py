@@ -1,4 +1,4 @@
-"""What every part of TDPO's default variant is worth: the same runs with one part taken out at a time.
+"""Measure what every part of TDPO's default variant is worth: train the same runs with one part taken out at a time.
 
 The parts are constants and methods of tdpo_baselines.tdpo, not options. They are replaced in this process, so runs are
 trained one at a time and cannot be submitted to a cluster.
